@@ -1,0 +1,1 @@
+"""Evaluate MCP servers through language models."""

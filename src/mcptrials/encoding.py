@@ -1,0 +1,43 @@
+"""JSON as this product reads and writes it: strict, one UTF-8 line, with a canonical hash."""
+
+import hashlib
+import json
+from typing import Any, NoReturn
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON (RFC 8259)")
+
+
+def parse_json(text: str | bytes) -> Any:
+    """The value of a JSON text; NaN and infinities are refused.
+
+    Raises:
+        ValueError: the text is not JSON.
+        RecursionError: the text is nested too deeply.
+    """
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def dump_text(value: Any) -> str:
+    """`value` as compact JSON that always encodes to UTF-8.
+
+    Lone surrogates, which servers can send as escapes, stay escaped: raw they have no UTF-8 form.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text
+
+
+def dump_line(value: Any) -> bytes:
+    """`value` as one line of a JSONL file."""
+    return dump_text(value).encode() + b"\n"
+
+
+def canonical_hash(value: Any) -> str:
+    """SHA-256 (64 hex digits) of `value` as JSON with sorted keys: equal values, equal hashes."""
+    text = json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

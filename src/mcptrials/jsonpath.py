@@ -1,0 +1,39 @@
+"""Dotted paths into JSON values: `$.items[0].name`, `items[-1]`, `name`."""
+
+import re
+from typing import Any
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d{1,9})\]|\[\"([^\"]*)\"\]")
+
+
+def parse_path(path: str) -> tuple[str | int, ...]:
+    """The steps of a path.
+
+    Raises:
+        ValueError: the path is malformed.
+    """
+    rest = path.removeprefix("$")
+    steps: list[str | int] = []
+    position = 0
+    while position < len(rest):
+        match = _STEP.match(rest, position)
+        if match is None:
+            raise ValueError(f"path {path!r} is malformed at {rest[position:]!r}; write a.b[0].c")
+        name, index, quoted = match.groups()
+        steps.append(int(index) if index is not None else name if name is not None else quoted)
+        position = match.end()
+    return tuple(steps)
+
+
+def pick(value: Any, path: str) -> Any:
+    """The value at `path`.
+
+    Raises:
+        LookupError: there is nothing at the path; the message names the step.
+    """
+    for step in parse_path(path):
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            raise LookupError(f"nothing at {step!r} of path {path!r}") from None
+    return value

@@ -1,0 +1,291 @@
+"""The four seams - Model, Host, Server, Grader - and the data that crosses them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+from mcptrials.events import CallAsked, CallStatus, Event, ToolShown, Usage
+from mcptrials.frozen import Frozen
+from mcptrials.presentation import RawTool, ToolFilter
+from mcptrials.task import Task
+from mcptrials.transcript import Transcript
+from mcptrials.trial import Outcome, TrialKey
+
+# --- Model ---------------------------------------------------------------------------------------------------------
+
+ReplyStop = Literal["answer", "calls", "length", "refused", "malformed_call"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model answered to one request."""
+
+    text: str | None
+    reasoning: str | None
+    calls: tuple[CallAsked, ...]
+    stop: ReplyStop
+    usage: Usage | None
+    """None when the provider does not report it."""
+    model: str | None
+    """The model that the provider says it used."""
+    native: Any
+    """The provider's own message, replayed unchanged in later requests."""
+    raw: Any = None
+    """The provider's whole JSON reply."""
+    call_source: Literal["native", "lenient"] = "native"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assistant:
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """The answer to one call."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool
+    result: Any = None
+    """The raw result, for providers with native content blocks."""
+
+
+Message = System | User | Assistant | ToolOutput
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a real host can reach the model by itself."""
+
+    base_url: str
+    model: str
+    api_key: str | None
+
+
+class Model(Protocol):
+    """A language model, or something that stands in for one."""
+
+    scripted: bool
+    """True for stand-ins that are not language models; every screen says so."""
+
+    @property
+    def endpoint(self) -> Endpoint | None: ...
+
+    async def request(
+        self, messages: Sequence[Message], tools: Sequence[ToolShown], settings: Mapping[str, Any], trial: TrialKey
+    ) -> Reply:
+        """One request, one attempt.
+
+        Args:
+            settings: `max_tokens` (the limit on the reply), and what the project file sets.
+
+        Raises:
+            ProviderError: with cause, HTTP status and whether a retry may help.
+            ServerError: `context_overflow`, when what the server sent no longer fits the model's window.
+        """
+        ...
+
+    async def aclose(self) -> None: ...
+
+
+# --- Server --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a trial lives on disk."""
+
+    trial_dir: Path
+    project_dir: Path
+    wire: Callable[[str], "WireLog"]
+    """Opens the wire log of a server, by name."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"trial_dir": str(self.trial_dir), "project_dir": str(self.project_dir)}
+
+
+class WireLog(Protocol):
+    """Takes every frame as it passed, with its monotonic time."""
+
+    def frame(self, direction: Literal["out", "in"], at_s: float, line: bytes) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerExit:
+    """How a server's process ended."""
+
+    exit_code: int | None
+    how: Literal["closed", "terminated", "killed", "crashed"]
+    ms: float
+    stderr_bytes: int
+    stderr_tail: str
+
+
+class ServerChannel(Protocol):
+    """Frames both ways to one running server; nothing is negotiated."""
+
+    async def send(self, line: bytes) -> None: ...
+
+    async def receive(self) -> bytes:
+        """The next line of the server's output.
+
+        Raises:
+            EOFError: the server closed its output.
+        """
+        ...
+
+    def exited(self) -> ServerExit | None:
+        """How the server ended, once it has."""
+        ...
+
+    def stderr_tail(self) -> str: ...
+
+
+class Server(Protocol):
+    """How to start the server under test."""
+
+    name: str
+    tools: ToolFilter
+
+    def open(self, place: Place) -> AbstractAsyncContextManager[ServerChannel]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """What came back on the wire for one `tools/call`."""
+
+    status: CallStatus
+    ms: float
+    result: Any = None
+    error: Any = None
+
+
+class ServerSession(Protocol):
+    """A negotiated connection: raw tool list, raw results."""
+
+    server: str
+    name: str | None
+    version: str | None
+    protocol_version: str | None
+    instructions: str | None
+    tools: Sequence[RawTool]
+
+    async def call(self, tool: str, arguments: Any, timeout_s: float) -> CallResult: ...
+
+
+# --- Host ----------------------------------------------------------------------------------------------------------
+
+
+class Limits(Frozen):
+    """Finite bounds of one trial."""
+
+    turns: int = 20
+    tool_calls: int = 40
+    tokens: int = 200_000
+    output_tokens_per_request: int = 4096
+    connect_seconds: float = 30
+    call_seconds: float = 60
+    trial_seconds: float = 300
+    cost_usd: float | None = None
+
+
+class Clock(Protocol):
+    """The trial's time: waits for a slot or for a provider's pause do not run it."""
+
+    def now_ms(self) -> float:
+        """Wall time since the trial began, waits included; the time base of events."""
+        ...
+
+
+OpenSession = Callable[[str, ServerChannel], AbstractAsyncContextManager[ServerSession]]
+"""Negotiates on a channel, by server name."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostContext:
+    """What a host gets besides model and servers."""
+
+    trial: TrialKey
+    emit: Callable[[Event], None]
+    limits: Limits
+    clock: Clock
+    place: Place
+    open_session: OpenSession
+    filters: Mapping[str, ToolFilter]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Sampling settings of the arm's model."""
+    check_outgoing: Callable[[str], None] = lambda text: None
+    """Raises when a text about to go to a provider holds a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostResult:
+    """How a host's run ended: its final message, and `answer` or what stopped it."""
+
+    message: str | None
+    stop: str
+
+
+class Host(Protocol):
+    """The agent harness that puts a model in front of servers."""
+
+    version: str
+
+    async def run(
+        self, prompt: str, model: Model, servers: Mapping[str, ServerChannel], context: HostContext
+    ) -> HostResult: ...
+
+
+# --- Grader --------------------------------------------------------------------------------------------------------
+
+
+class StateQuery(Frozen):
+    """A question to the environment after the trial: free text for the project's readers, or a reader in place."""
+
+    text: str
+    read: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GradeInput:
+    """All that grading may depend on; no server, no model, no clock."""
+
+    task: Task
+    outcome: Outcome
+    transcript: Transcript
+
+
+class Grader(Protocol):
+    """Scores one side of a trial."""
+
+    default_gate: ClassVar[bool]
+
+    def needs(self, task: Task) -> tuple[StateQuery, ...]: ...
+
+    def grade(self, given: GradeInput) -> "Judgement": ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a grader says; `value` None is "could not decide"."""
+
+    value: bool | float | None
+    reason: str
+    evidence: str | None = None

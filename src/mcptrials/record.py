@@ -1,0 +1,100 @@
+"""Record: everything that one trial leaves behind, as one JSON line with a schema version."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mcptrials.errors import Blame
+from mcptrials.task import Purpose, Split
+from mcptrials.trial import StateValue, Verdict
+
+SCHEMA_VERSION = 1
+
+
+class GradeRecord(BaseModel):
+    """A grade as recorded."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: str
+    name: str | None = None
+    passed: bool | None
+    value: bool | float | None = None
+    gate: bool = True
+    reason: str | None = None
+    evidence: str | None = None
+    hash: str | None = None
+
+
+class Record(BaseModel):
+    """One trial: inputs, outcome, grades, counts and times. None is "not measured".
+
+    Unknown keys are kept, so that an older reader can read a later version.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    task_id: str
+    trial: int
+    model: str
+    agent_harness: str
+    server_version: str | dict[str, str | None] | None
+    passed: bool | None
+    graders: tuple[GradeRecord, ...]
+    tool_calls: int
+    tool_errors: int
+    protocol_errors: int
+    input_tokens: int | None
+    output_tokens: int | None
+    duration_ms: float | None
+    transcript: str
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: str = ""
+    arm: str = ""
+    arm_label: str = ""
+    variant: str = ""
+    attempt: int = 1
+    block: int = 1
+    seed: int = 0
+    split: Split = "train"
+    tags: tuple[str, ...] = ()
+    group: str | None = None
+    purpose: Purpose = "capability"
+    verdict: Verdict = "invalid"
+    cause: str | None = None
+    blame: Blame = "none"
+    error: str | None = None
+    """What went wrong, in one line, when something did."""
+    answer: str | None = None
+    state: dict[str, StateValue] = {}
+    stop: str | None = None
+    tool_sequence: tuple[str, ...] = ()
+    sent_calls: int = 0
+    unknown_tools: int = 0
+    argument_errors: int = 0
+    contract_violations: int = 0
+    server_faults: tuple[str, ...] = ()
+    cached_input_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+    model_ms: float | None = None
+    tool_ms: float | None = None
+    wait_ms: float | None = None
+    startup_ms: float | None = None
+    shutdown_ms: float | None = None
+    protocol_version: str | dict[str, str | None] | None = None
+    server_name: str | dict[str, str | None] | None = None
+    tools_hash: str | None = None
+    suite_hash: str = ""
+    task_hash: str = ""
+    environment_hash: str = ""
+    reply_hash: str | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+    effective_model: str | None = None
+    started_at: str = ""
+    versions: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def scored(self) -> bool:
+        return self.passed is not None
