@@ -1,0 +1,45 @@
+"""What the tracker tells models about its tools, in two styles that are otherwise the same server."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Descriptions:
+    """The texts of one style: of each tool, and of each parameter."""
+
+    search_issues: str
+    get_issue: str
+    get_issue_history: str
+    add_label: str
+    project: str
+    status: str
+    text: str
+    key: str
+    label: str
+
+
+PLAIN = Descriptions(
+    search_issues="Find issues and their keys. Returns key, status and title of each match. All filters are optional.",
+    get_issue="Get one issue by its key: title, type, status, priority, assignee, version, labels.",
+    get_issue_history="Get when an issue was opened, closed and reopened, oldest first.",
+    add_label="Add one label to one issue. Changes the tracker: use it only when the user asks for a label.",
+    project="Project key or name; empty for all projects",
+    status="open, in_progress, blocked or closed; empty for any",
+    text="One or two words of the title; empty for any",
+    key="Issue key such as ABC-123; if you do not know it, call search_issues first",
+    label="Label in lower case, words joined by '-'",
+)
+
+TERSE = Descriptions(
+    search_issues="Search.",
+    get_issue="Get issue.",
+    get_issue_history="Get history.",
+    add_label="Add label.",
+    project="Project",
+    status="Status",
+    text="Text",
+    key="Key",
+    label="Label",
+)
+
+STYLES = {"plain": PLAIN, "terse": TERSE}
