@@ -1,0 +1,1 @@
+"""Models: what answers a request, one module per provider."""
