@@ -1,7 +1,9 @@
 """The four seams - Model, Host, Server, Grader - and the data that crosses them."""
 
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
@@ -12,6 +14,8 @@ from mcptrials.presentation import RawTool, ToolFilter
 from mcptrials.task import Task
 from mcptrials.transcript import Transcript
 from mcptrials.trial import Outcome, TrialKey
+
+_PLACEHOLDER = re.compile(r"\{(trial_dir|project_dir|python)\}")
 
 # --- Model ---------------------------------------------------------------------------------------------------------
 
@@ -114,9 +118,10 @@ class Place:
     wire: Callable[[str], "WireLog"]
     """Opens the wire log of a server, by name."""
 
-    @property
-    def variables(self) -> dict[str, str]:
-        return {"trial_dir": str(self.trial_dir), "project_dir": str(self.project_dir)}
+    def expand(self, text: str) -> str:
+        """`text` with {trial_dir}, {project_dir} and {python} filled in; any other {name} stays literal."""
+        known = {"trial_dir": str(self.trial_dir), "project_dir": str(self.project_dir), "python": sys.executable}
+        return _PLACEHOLDER.sub(lambda match: known[match.group(1)], text)
 
 
 class WireLog(Protocol):
@@ -186,6 +191,10 @@ class ServerSession(Protocol):
     protocol_version: str | None
     instructions: str | None
     tools: Sequence[RawTool]
+    tools_hash: str
+    problems: Sequence[str]
+    """What is wrong with the tool list, in one line each; the tools concerned are not in `tools`."""
+    startup_ms: float
 
     async def call(self, tool: str, arguments: Any, timeout_s: float) -> CallResult: ...
 
@@ -213,8 +222,22 @@ class Clock(Protocol):
         """Wall time since the trial began, waits included; the time base of events."""
         ...
 
+    def waiting(self) -> AbstractContextManager[None]:
+        """Stops the trial's time limit for as long as the context lasts."""
+        ...
 
-OpenSession = Callable[[str, ServerChannel], AbstractAsyncContextManager[ServerSession]]
+
+@dataclass(frozen=True, slots=True)
+class SessionHooks:
+    """Who hears what a server does besides answering."""
+
+    violation: Callable[[str, str], None]
+    """(what, detail) of each breach of the protocol."""
+    notification: Callable[[str, Any], None]
+    """(method, params) of each notification."""
+
+
+OpenSession = Callable[[str, ServerChannel, SessionHooks], AbstractAsyncContextManager[ServerSession]]
 """Negotiates on a channel, by server name."""
 
 
@@ -231,8 +254,6 @@ class HostContext:
     filters: Mapping[str, ToolFilter]
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Sampling settings of the arm's model."""
-    check_outgoing: Callable[[str], None] = lambda text: None
-    """Raises when a text about to go to a provider holds a secret."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ MIN_LENGTH = 4
 
 
 def looks_secret(name: str, value: str) -> bool:
-    """Whether a literal setting is to be treated as a secret: by its name, or since it is no ordinary word or number."""
+    """Whether a literal setting is treated as a secret: by its name, or since it is no ordinary word or number."""
     return len(value) >= MIN_LENGTH and (bool(_SECRET_NAME.search(name)) or not _ORDINARY.fullmatch(value))
 
 

@@ -22,6 +22,8 @@ from mcptrials.errors import UsageError
 
 Key = str | int
 _MAX_BYTES = 64 << 20
+_MAX_DEPTH, _MAX_NODES = 100, 200_000
+_SHOWN = 60
 _PLAIN_INTEGER = re.compile(r"[-+]?(0|[1-9]\d*)")
 _TAG = "tag:yaml.org,2002:"
 
@@ -191,7 +193,7 @@ def _yaml_source(path: Path, text: str) -> Source:
 
 def _yaml_value(node: Node, key: tuple[Key, ...], lines: dict[tuple[Key, ...], int], path: Path, depth: int) -> Any:
     lines.setdefault(key, node.start_mark.line + 1)
-    if depth > 100 or len(lines) > 200_000:
+    if depth > _MAX_DEPTH or len(lines) > _MAX_NODES:
         raise ValueError("nested too deeply, or aliases multiply without end")
     if isinstance(node, SequenceNode):
         return [_yaml_value(item, (*key, i), lines, path, depth + 1) for i, item in enumerate(node.value)]
@@ -251,7 +253,7 @@ def explain(source: Source, error: ValidationError, at: Sequence[Key] = ()) -> U
 
 def _shown(value: Any) -> str:
     text = value.written if isinstance(value, Unquoted) else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

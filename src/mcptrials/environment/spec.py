@@ -1,0 +1,91 @@
+"""What a project or a task says about its environment."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import field_validator
+
+from mcptrials.environment.reader import Reader, parse_reader
+from mcptrials.frozen import Items, UserData
+
+_VARIABLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_PLACES = {"trial_dir", "project_dir", "python"}
+
+
+class EnvironmentSpec(UserData):
+    """Fixtures, reset steps, state hash and readers."""
+
+    files: dict[str, str] = {}
+    """Copied before every trial: source (relative to the project) -> target (under {trial_dir})."""
+    reset: Items[dict[str, Any]] = ()
+    """Steps after the copy: `{command: [...]}` or `{sql: ..., url: ...}`."""
+    state_hash: Items[dict[str, Any]] = ()
+    """What must be equal before every trial; by default the copied files."""
+    readers: dict[str, Any] = {}
+    """Query pattern with {names} -> reader."""
+
+    @field_validator("files")
+    @classmethod
+    def _targets_are_the_trials_own(cls, value: dict[str, str]) -> dict[str, str]:
+        for source, target in value.items():
+            if not target.startswith("{trial_dir}") or ".." in target:
+                raise ValueError(f"the target of {source!r} must lie under {{trial_dir}}: trials run side by side")
+        return value
+
+    @field_validator("reset")
+    @classmethod
+    def _steps_can_reset(cls, value: Any) -> Any:
+        for step in value:
+            if "file" in step:
+                raise ValueError("a reset step is {command: [...]} or {sql: ..., url: ...}; copy files with 'files'")
+            parse_reader(step)
+        return value
+
+    @field_validator("state_hash")
+    @classmethod
+    def _parts_can_be_read(cls, value: Any) -> Any:
+        for part in value:
+            parse_reader(part)
+        return value
+
+    @field_validator("readers")
+    @classmethod
+    def _names_are_bound(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for pattern, reader in value.items():
+            given = set(_VARIABLE.findall(pattern))
+            unbound = parse_reader(reader).names() - given - _PLACES
+            if unbound:
+                raise ValueError(f"reader {pattern!r} uses {sorted(unbound)} which its pattern does not name")
+        return value
+
+    def merged(self, over: Mapping[str, Any] | None) -> "EnvironmentSpec":
+        """This environment with a task's additions: mappings are joined, lists replaced."""
+        if not over:
+            return self
+        own = self.model_dump(by_alias=True)
+        joined = {key: own.get(key, {}) | value if isinstance(value, Mapping) else value for key, value in over.items()}
+        return EnvironmentSpec.model_validate(own | joined)
+
+    def find_reader(self, query: str) -> tuple[Reader, dict[str, str]]:
+        """The one reader whose pattern matches a query, and what its names are bound to.
+
+        Raises:
+            LookupError: no pattern matches, or several do.
+        """
+        found = []
+        for pattern, reader in self.readers.items():
+            match = _compiled(pattern).fullmatch(query.strip())
+            if match:
+                found.append((pattern, reader, match.groupdict()))
+        if not found:
+            known = ", ".join(repr(pattern) for pattern in self.readers) or "none is declared"
+            raise LookupError(f"query {query!r} matches no reader; readers: {known}")
+        if len(found) > 1:
+            raise LookupError(f"query {query!r} matches two readers: {found[0][0]!r} and {found[1][0]!r}")
+        return parse_reader(found[0][1]), found[0][2]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    parts = _VARIABLE.split(pattern)
+    return re.compile("".join(f"(?P<{part}>.+?)" if i % 2 else re.escape(part) for i, part in enumerate(parts)))

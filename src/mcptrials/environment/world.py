@@ -1,0 +1,172 @@
+"""Environment: makes a clean world for each trial, proves that it is clean, and reads what the trial left."""
+
+import hashlib
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from mcptrials.encoding import canonical_hash
+from mcptrials.environment.reader import (
+    CommandReader,
+    FileReader,
+    Reader,
+    ReadError,
+    SqlReader,
+    attempt,
+    last_line,
+    parse_reader,
+    run_command,
+    sqlite_path,
+)
+from mcptrials.environment.spec import EnvironmentSpec
+from mcptrials.errors import HarnessError, UsageError
+from mcptrials.protocols import Place, StateQuery, WireLog
+from mcptrials.trial import StateValue
+
+
+@dataclass(frozen=True)
+class TrialPlaces:
+    """Where trial directories are made: outside any repository, with names that tell nothing."""
+
+    root: Path
+    project_dir: Path
+
+    @classmethod
+    def create(cls, project_dir: Path) -> "TrialPlaces":
+        return cls(Path(tempfile.mkdtemp(prefix="mcptrials-")).resolve(), project_dir)
+
+    def make(self, wire: Callable[[str], WireLog]) -> Place:
+        self.root.mkdir(exist_ok=True)
+        return Place(Path(tempfile.mkdtemp(prefix="t", dir=self.root)), self.project_dir, wire)
+
+    def remove(self, place: Place) -> None:
+        shutil.rmtree(place.trial_dir, ignore_errors=True)
+
+    def close(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)
+
+
+class Environment:
+    """The environment of one task: the project's, with what the task adds."""
+
+    def __init__(self, spec: EnvironmentSpec, project_dir: Path) -> None:
+        self.spec, self.project_dir = spec, project_dir
+
+    def fingerprint(self) -> str:
+        """Hash of fixtures (by content), reset steps and readers.
+
+        Raises:
+            UsageError: a fixture cannot be read.
+        """
+        fixtures = {target: self._fixture_hash(source) for source, target in self.spec.files.items()}
+        return canonical_hash([fixtures, self.spec.reset, self.spec.state_hash, self.spec.readers])
+
+    def _fixture_hash(self, source: str) -> str:
+        path = self.project_dir / source
+        try:
+            if not path.exists():
+                raise UsageError(f"fixture {source!r} does not exist", where="environment.files", hint="check the path")
+            return hash_path(path)
+        except OSError as exc:
+            what = f"fixture {source!r} cannot be read: {exc.strerror or exc}"
+            raise UsageError(what, where="environment.files", hint="check its permissions") from exc
+
+    async def prepare(self, place: Place) -> None:
+        """Copies the fixtures and runs the reset steps.
+
+        Raises:
+            HarnessError: reset.
+        """
+        try:
+            await to_thread.run_sync(self._copy_files, place)
+        except OSError as exc:
+            raise HarnessError("reset", f"cannot copy the fixtures: {exc}") from exc
+        for step in self.spec.reset:
+            await self._reset_step(parse_reader(step), place)
+
+    def _copy_files(self, place: Place) -> None:
+        for source, target in self.spec.files.items():
+            origin, copy = self.project_dir / source, Path(place.expand(target))
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if origin.is_dir():
+                shutil.copytree(origin, copy, dirs_exist_ok=True, symlinks=True)
+            else:
+                shutil.copyfile(origin, copy)
+
+    async def _reset_step(self, step: Reader, place: Place) -> None:
+        try:
+            if isinstance(step, CommandReader):
+                argv = [place.expand(item) for item in step.command]
+                code, _, errors = await run_command(argv, place, step.timeout_seconds)
+                if code != 0:
+                    raise HarnessError("reset", f"reset step {argv[0]!r} exited with code {code}: {last_line(errors)}")
+            elif isinstance(step, SqlReader):
+                await to_thread.run_sync(_execute, sqlite_path(place.expand(step.url)), step.sql)
+        except (ReadError, sqlite3.Error) as exc:
+            raise HarnessError("reset", f"reset step failed: {exc}") from exc
+
+    async def state_hash(self, place: Place) -> str | None:
+        """Hash of the declared state; None when nothing is declared.
+
+        Raises:
+            HarnessError: reset, when a part cannot be read.
+        """
+        parts: Sequence[Mapping[str, Any]] = self.spec.state_hash or [
+            {"file": target} for target in self.spec.files.values()
+        ]
+        if not parts:
+            return None
+        try:
+            return canonical_hash([await self._hash_part(parse_reader(part), place) for part in parts])
+        except (ReadError, OSError) as exc:
+            raise HarnessError("reset", f"the state before the trial cannot be hashed: {exc}") from exc
+
+    async def _hash_part(self, part: Reader, place: Place) -> Any:
+        if isinstance(part, FileReader) and part.as_ == "text":
+            return await to_thread.run_sync(hash_path, place.trial_dir / place.expand(part.file))
+        return await attempt(part, place, {})
+
+    async def read(self, query: StateQuery, place: Place) -> StateValue:
+        """The answer to a grader's question. A reader that fails is a value with an error, never an exception."""
+        try:
+            reader, bound = (parse_reader(query.read), {}) if query.read else self.spec.find_reader(query.text)
+            return StateValue(value=await attempt(reader, place, bound))
+        except (ReadError, LookupError, TimeoutError) as exc:
+            return StateValue(error=str(exc) or "the reader took too long")
+
+    async def check(self, place: Place) -> str | None:
+        """Prepares once and hashes: the pristine state that every trial must start from."""
+        with anyio.fail_after(300):
+            await self.prepare(place)
+            return await self.state_hash(place)
+
+
+def _execute(path: Path, sql: str) -> None:
+    connection = sqlite3.connect(path)
+    try:
+        connection.executescript(sql)
+        connection.commit()
+    finally:
+        connection.close()
+
+
+def hash_path(path: Path) -> str:
+    """SHA-256 of a file, or of a directory's names and contents; links count by their target, missing is a value."""
+    digest = hashlib.sha256()
+    for item in sorted(path.rglob("*")) if path.is_dir() and not path.is_symlink() else [path]:
+        digest.update(str(item.relative_to(path)).encode("utf-8", "surrogateescape") + b"\0")
+        if item.is_symlink():
+            digest.update(b"link " + str(item.readlink()).encode("utf-8", "surrogateescape"))
+        elif item.is_file():
+            with item.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        else:
+            digest.update(b"directory" if item.is_dir() else b"missing")
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Graders: each scores one side of a trial from its task, transcript and outcome alone."""

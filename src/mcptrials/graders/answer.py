@@ -1,0 +1,83 @@
+"""Whether an answer equals an expected value, and why not otherwise."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from re import compile as pattern
+from typing import Literal
+
+Kind = Literal["number", "text", "id"]
+Reason = Literal["match", "wrong", "hedged", "no_answer", "format"]
+
+MAX_CHARS = 10_000
+_NUMBER = pattern(r"[-+]?(?:0|[1-9]\d{0,40})(?:\.\d{1,40})?")
+_QUOTES = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019", "\u00ab": "\u00bb"}
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerMatch:
+    """A judgement with its reason, and the detail that a person needs to agree."""
+
+    passed: bool
+    reason: Reason
+    detail: str
+
+
+def match_answer(
+    expected: str | Sequence[str],
+    answer: str | None,
+    kind: Kind | None = None,
+    *,
+    abs_tol: float | None = None,
+    rel_tol: float | None = None,
+) -> AnswerMatch:
+    """Whether `answer` equals `expected`, or one of several.
+
+    Both are normalised by NFKC, outer white space, outer quotes, a final period and case folding; numbers are equal
+    as decimals (`1.50` = `1.5`), within the tolerances if given.
+
+    Args:
+        kind: `number` compares as decimals only, `id` and `text` never do; None compares both ways.
+        abs_tol: largest difference that still matches.
+        rel_tol: the same as a share of the expected value.
+    """
+    alternatives = [expected] if isinstance(expected, str) else list(expected)
+    given = normalise(answer or "")
+    if not given:
+        return AnswerMatch(False, "no_answer", "the answer is empty")
+    for alternative in alternatives:
+        wanted = normalise(alternative)
+        if kind != "number" and given == wanted:
+            return AnswerMatch(True, "match", f"equals {alternative!r}")
+        if kind in (None, "number") and _equal_numbers(wanted, given, abs_tol, rel_tol):
+            return AnswerMatch(True, "match", f"equals {alternative!r} as a number")
+    shown = answer if answer is not None and len(answer) <= MAX_CHARS else f"{(answer or '')[:80]}..."
+    return AnswerMatch(False, "wrong", f"expected {' or '.join(map(repr, alternatives))}, not {shown!r}")
+
+
+def normalise(text: str) -> str:
+    """NFKC, trimmed, without a final period or outer quotes, case-folded. Longer than `MAX_CHARS` is cut."""
+    text = unicodedata.normalize("NFKC", text[:MAX_CHARS]).strip()
+    for _ in range(2):
+        text = text.removesuffix(".").strip()
+        if len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
+            text = text[1:-1].strip()
+    return " ".join(text.casefold().split())
+
+
+def _number(text: str) -> Decimal | None:
+    if not _NUMBER.fullmatch(text):
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None
+
+
+def _equal_numbers(wanted: str, given: str, abs_tol: float | None, rel_tol: float | None) -> bool:
+    expected, actual = _number(wanted), _number(given)
+    if expected is None or actual is None:
+        return False
+    allowed = max(Decimal(str(abs_tol or 0)), Decimal(str(rel_tol or 0)) * abs(expected))
+    return abs(actual - expected) <= allowed

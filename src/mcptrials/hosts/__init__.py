@@ -1,0 +1,1 @@
+"""Hosts: agent harnesses that put a model in front of servers."""

@@ -1,0 +1,152 @@
+"""Toolbox: the tools that a model sees, and the way of its calls to the servers and back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcptrials.encoding import parse_json
+from mcptrials.errors import ServerError
+from mcptrials.events import CallAsked, PresentationChange, ServerStarted, ToolAnswered, ToolCalled, ToolShown
+from mcptrials.hosts.arguments import argument_error
+from mcptrials.presentation import Change, present_protocol_error, present_result, present_tools
+from mcptrials.protocols import CallResult, HostContext, ServerSession, ToolOutput
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A call as asked for, with where it goes."""
+
+    call_id: str
+    asked: CallAsked
+    session: ServerSession | None
+    tool: str
+    schema: Any
+    arguments: Any
+    unreadable: str | None
+
+    @property
+    def unknown(self) -> bool:
+        return self.schema is None
+
+
+class Toolbox:
+    """Routes the model's calls; what the model sees of the answers follows the presentation policy."""
+
+    def __init__(self, sessions: Mapping[str, ServerSession], context: HostContext) -> None:
+        self._sessions, self._context = sessions, context
+        for session in sessions.values():
+            context.emit(_started(session, context.clock.now_ms()))
+        listings = {name: session.tools for name, session in sessions.items()}
+        self.tools, changes = present_tools(listings, context.filters)
+        self._by_name: dict[str, ToolShown] = {tool.shown_name: tool for tool in self.tools}
+        self._record(changes)
+        self._count = 0
+
+    def _record(self, changes: tuple[Change, ...]) -> None:
+        for change in changes:
+            self._context.emit(
+                PresentationChange(
+                    at_ms=self._context.clock.now_ms(),
+                    policy=change.policy,
+                    subject=change.subject,
+                    before=change.before,
+                    after=change.after,
+                )
+            )
+
+    async def call(self, asked: CallAsked) -> ToolOutput:
+        """Sends one call and gives the model's view of its answer.
+
+        Raises:
+            ServerError: crash, when the server went away; the trial ends with it.
+        """
+        plan = self._plan(asked)
+        self._context.emit(self._called(plan))
+        began = self._context.clock.now_ms()
+        if plan.unreadable or plan.session is None:
+            return self._refused(plan, began)
+        answer = await plan.session.call(plan.tool, plan.arguments, self._context.limits.call_seconds)
+        shown, changes = self._shown(answer)
+        self._record(changes)
+        self._context.emit(self._answered(plan, answer, shown, began))
+        if answer.status == "transport_lost":
+            raise ServerError("crash", f"server {plan.session.server!r} went away during a call of {plan.tool!r}")
+        return ToolOutput(asked.id, asked.name, shown, answer.status != "ok", answer.result)
+
+    def _plan(self, asked: CallAsked) -> _Plan:
+        tool = self._by_name.get(asked.name)
+        arguments, unreadable = _arguments(asked.raw_arguments)
+        # A name that is on no list goes to the only server there is: its own answer to it is worth seeing.
+        lone = next(iter(self._sessions.values())) if len(self._sessions) == 1 else None
+        session = self._sessions[tool.server] if tool else lone
+        self._count += 1
+        name, schema = (tool.tool, tool.input_schema) if tool else (asked.name, None)
+        return _Plan(f"{self._count}", asked, session, name, schema, arguments, unreadable)
+
+    def _called(self, plan: _Plan) -> ToolCalled:
+        checkable = not (plan.unknown or plan.unreadable)
+        return ToolCalled(
+            at_ms=self._context.clock.now_ms(),
+            call_id=plan.call_id,
+            shown_name=plan.asked.name,
+            server=plan.session.server if plan.session else None,
+            tool=plan.tool,
+            arguments=plan.arguments,
+            raw_arguments=plan.asked.raw_arguments,
+            unknown_tool=plan.unknown,
+            argument_error=argument_error(plan.schema, plan.arguments) if checkable else plan.unreadable,
+        )
+
+    def _refused(self, plan: _Plan, began: float) -> ToolOutput:
+        shown = f"Error: {plan.unreadable or f'there is no tool {plan.asked.name!r}'}"
+        self._context.emit(self._answered(plan, CallResult("not_sent", 0.0), shown, began))
+        return ToolOutput(plan.asked.id, plan.asked.name, shown, True)
+
+    def _shown(self, answer: CallResult) -> tuple[str, tuple[Change, ...]]:
+        if answer.status == "protocol_error":
+            return present_protocol_error(answer.error), ()
+        if answer.status == "timeout":
+            return f"Error: the tool did not answer within {self._context.limits.call_seconds:g} s", ()
+        if answer.status == "transport_lost":
+            return "", ()
+        return present_result(answer.result)
+
+    def _answered(self, plan: _Plan, answer: CallResult, shown: str, began: float) -> ToolAnswered:
+        return ToolAnswered(
+            at_ms=began,
+            ms=answer.ms,
+            call_id=plan.call_id,
+            server=plan.session.server if plan.session else None,
+            tool=plan.tool,
+            status=answer.status,
+            result=answer.result,
+            error=answer.error,
+            shown=shown,
+        )
+
+
+def _started(session: ServerSession, at_ms: float) -> ServerStarted:
+    return ServerStarted(
+        at_ms=at_ms,
+        ms=session.startup_ms,
+        server=session.server,
+        name=session.name,
+        version=session.version,
+        protocol_version=session.protocol_version,
+        instructions=session.instructions,
+        tools_hash=session.tools_hash,
+        tool_count=len(session.tools),
+    )
+
+
+def _arguments(raw: str) -> tuple[Any, str | None]:
+    """The arguments, or why they cannot be read. No text at all means no arguments."""
+    if not raw.strip():
+        return {}, None
+    try:
+        arguments = parse_json(raw)
+    except (ValueError, RecursionError):
+        return None, "the arguments are not valid JSON"
+    if not isinstance(arguments, dict):
+        return arguments, "the arguments are not a JSON object"
+    return arguments, None

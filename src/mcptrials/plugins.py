@@ -1,0 +1,84 @@
+"""Names to objects: built-ins are a table of strings, the rest are import paths, files and entry points.
+
+Nothing is imported before it is asked for.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from mcptrials.errors import UsageError, describe
+from mcptrials.source import nearest
+
+Kind = Literal["models", "hosts", "servers", "graders"]
+
+BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
+    "models": {
+        "local": "mcptrials.models.local:LocalModel",
+        "openai": "mcptrials.models.openai_chat:OpenAIChat",
+        "scripted": "mcptrials.models.scripted:Scripted",
+    },
+    "hosts": {"loop": "mcptrials.hosts.loop:Loop"},
+    "servers": {"stdio": "mcptrials.servers.stdio:StdioServer", "session": "mcptrials.servers.session:open_session"},
+    "graders": {
+        "call_order": "mcptrials.graders.call_rules:CallOrder",
+        "exact_answer": "mcptrials.graders.exact_answer:ExactAnswer",
+        "forbidden_tools": "mcptrials.graders.call_rules:ForbiddenTools",
+        "max_calls": "mcptrials.graders.call_rules:MaxCalls",
+        "no_tool_call": "mcptrials.graders.call_rules:NoToolCall",
+        "required_tools": "mcptrials.graders.call_rules:RequiredTools",
+        "state_check": "mcptrials.graders.state_check:StateCheck",
+    },
+}
+
+
+def load(kind: Kind, name: str, project_dir: Path | None = None) -> Any:
+    """The class or function that a name stands for.
+
+    Args:
+        name: a built-in, `module:attr`, `./file.py:attr` (relative to `project_dir`), or an entry point of group
+            `mcptrials.<kind>`.
+
+    Raises:
+        UsageError: nothing by that name, or it cannot be imported.
+    """
+    path = BUILT_IN[kind].get(name)
+    if path is None and ":" in name:
+        path = name
+    if path is None:
+        points = {point.name: point.value for point in importlib.metadata.entry_points(group=f"mcptrials.{kind}")}
+        if name not in points:
+            raise UsageError(
+                f"there is no {kind.removesuffix('s')} {name!r}", hint=nearest(name, [*BUILT_IN[kind], *points])
+            )
+        path = points[name]
+    return _resolve(path, project_dir)
+
+
+def _resolve(path: str, project_dir: Path | None) -> Any:
+    module_name, _, attribute = path.rpartition(":")
+    try:
+        if module_name.endswith(".py"):
+            module = _load_file((project_dir or Path()) / module_name)
+        else:
+            module = importlib.import_module(module_name)
+        return getattr(module, attribute)
+    except (ImportError, AttributeError, OSError, SyntaxError) as exc:
+        raise UsageError(f"cannot load {path!r}: {describe(exc)}", hint="check the path and what it needs") from exc
+
+
+def _load_file(path: Path) -> Any:
+    name = f"_mcptrials_{path.stem}_{abs(hash(str(path.resolve())))}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    sys.modules[name] = module
+    return module

@@ -1,0 +1,1 @@
+"""Servers under test: how to start one, and how to speak with it."""
