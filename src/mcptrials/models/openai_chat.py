@@ -1,6 +1,7 @@
 """Models behind OpenAI's chat completions, or any server that speaks like it."""
 
 import os
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -120,22 +121,27 @@ def _client(base_url: str | None, api_key: str | None, headers: Mapping[str, str
         raise UsageError("no API key for OpenAI", hint="set OPENAI_API_KEY, or give base_url for another server")
     if not (key.isascii() and key.isprintable()):
         raise UsageError("the API key holds characters that no HTTP header can", hint="check for line breaks")
-    own_machine = urlsplit(base_url or "").hostname in {"127.0.0.1", "localhost", "::1"}
     client = openai.AsyncOpenAI(
         api_key=key,
         base_url=base_url,
         max_retries=0,
         timeout=None,
         default_headers=headers,
-        http_client=openai.DefaultAsyncHttpxClient(
-            timeout=None,
-            limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS),
-            trust_env=not own_machine,  # a proxy cannot reach this machine's loopback
-        ),
+        http_client=_http_client(base_url or ""),
     )
     if base_url:  # the SDK read these from the environment: they are OpenAI's business only
         client.organization = client.project = client.admin_api_key = None
     return client
+
+
+def _http_client(base_url: str) -> httpx2.AsyncClient:
+    limits = httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS)
+    url = urlsplit(base_url)
+    if url.scheme == "http" and url.hostname in {"127.0.0.1", "localhost", "::1"}:
+        # No proxy reaches this machine's loopback, and certificates, slow to load, have no part in plain HTTP.
+        no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        return openai.DefaultAsyncHttpxClient(timeout=None, limits=limits, trust_env=False, verify=no_tls)
+    return openai.DefaultAsyncHttpxClient(timeout=None, limits=limits)
 
 
 def _value(response: httpx2.Response) -> Any:
