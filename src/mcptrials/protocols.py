@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 from mcptrials.events import CallAsked, CallStatus, Event, ToolShown, Usage
-from mcptrials.frozen import Frozen
+from pydantic import Field
+
+from mcptrials.frozen import Frozen, UserData
 from mcptrials.presentation import RawTool, ToolFilter
 from mcptrials.task import Task
 from mcptrials.transcript import Transcript
@@ -83,8 +85,10 @@ class Endpoint:
 class Model(Protocol):
     """A language model, or something that stands in for one."""
 
-    scripted: bool
-    """True for stand-ins that are not language models; every screen says so."""
+    @property
+    def scripted(self) -> bool:
+        """True for stand-ins that are not language models; every screen says so."""
+        ...
 
     @property
     def endpoint(self) -> Endpoint | None: ...
@@ -202,17 +206,17 @@ class ServerSession(Protocol):
 # --- Host ----------------------------------------------------------------------------------------------------------
 
 
-class Limits(Frozen):
+class Limits(UserData):
     """Finite bounds of one trial."""
 
-    turns: int = 20
-    tool_calls: int = 40
-    tokens: int = 200_000
-    output_tokens_per_request: int = 4096
-    connect_seconds: float = 30
-    call_seconds: float = 60
-    trial_seconds: float = 300
-    cost_usd: float | None = None
+    turns: int = Field(default=20, ge=1)
+    tool_calls: int = Field(default=40, ge=0)
+    tokens: int = Field(default=200_000, ge=1)
+    output_tokens_per_request: int = Field(default=4096, ge=1)
+    connect_seconds: float = Field(default=30, gt=0)
+    call_seconds: float = Field(default=60, gt=0)
+    trial_seconds: float = Field(default=300, gt=0)
+    cost_usd: float | None = Field(default=None, gt=0)
 
 
 class Clock(Protocol):
@@ -267,7 +271,8 @@ class HostResult:
 class Host(Protocol):
     """The agent harness that puts a model in front of servers."""
 
-    version: str
+    @property
+    def version(self) -> str: ...
 
     async def run(
         self, prompt: str, model: Model, servers: Mapping[str, ServerChannel], context: HostContext

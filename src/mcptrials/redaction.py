@@ -13,14 +13,23 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 _SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|credential|auth|cookie|session", re.IGNORECASE)
-_ORDINARY = re.compile(r"[a-z]+([-_ .][a-z]+)*|[A-Z]+([-_ ][A-Z]+)*|[+-]?[\d.,:]+|[./~\\].*|[A-Za-z]:\\.*|")
+_PLAIN = re.compile(r"[+-]?[\d.,:]*|[./~\\].*|[A-Za-z]:\\.*|https?://[^@?]*|true|false|yes|no|on|off", re.IGNORECASE)
+_WORDS = re.compile(r"[a-z]+([-_ .][a-z]+)*|[A-Z]+([-_ ][A-Z]+)*")
 MIN_LENGTH = 4
 """Shorter values are no secrets: removing them would shred ordinary text."""
 
 
-def looks_secret(name: str, value: str) -> bool:
-    """Whether a literal setting is treated as a secret: by its name, or since it is no ordinary word or number."""
-    return len(value) >= MIN_LENGTH and (bool(_SECRET_NAME.search(name)) or not _ORDINARY.fullmatch(value))
+def looks_secret(name: str, value: str, *, from_environment: bool = False) -> bool:
+    """Whether a setting is treated as a secret: by its name, or since its value is no number, path or plain URL.
+
+    Ordinary words are left alone when they stand in the file, but not when they come `from_environment`: what is kept
+    out of a file is usually kept out for a reason.
+    """
+    if len(value) < MIN_LENGTH:
+        return False
+    if _SECRET_NAME.search(name):
+        return True
+    return not (_PLAIN.fullmatch(value) or (_WORDS.fullmatch(value) and not from_environment))
 
 
 def _base64_cores(raw: bytes) -> set[str]:

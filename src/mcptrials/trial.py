@@ -110,18 +110,32 @@ class Decision:
 
 
 AGENT_STOPS = ("limit:turns", "limit:tool_calls", "limit:tokens", "refused", "malformed_call")
+SLOW_SERVER_SHARE = 0.5
 SERVER_STOPS = ("crash", "contract_violation", "context_overflow")
 
 _CAUSES: Mapping[str, str] = {"no_tool_call": "called_when_it_should_not", "forbidden_tools": "called_forbidden_tool"}
 
 
 def decide(
-    outcome: Outcome, grades: Sequence[Grade], combine: Literal["all", "any"], *, last_call_timed_out: bool = False
+    outcome: Outcome,
+    grades: Sequence[Grade],
+    combine: Literal["all", "any"],
+    *,
+    last_call_timed_out: bool = False,
+    tool_time_share: float = 0.0,
 ) -> Decision:
     """The verdict of a trial that ran to its end, by the first rule that matches.
 
     What *ended* the trial is its cause; otherwise the deciding grades are.
+
+    Args:
+        tool_time_share: share of the trial's time limit that was spent in tool calls.
     """
+    if outcome.stop == "limit:time":
+        slow_server = tool_time_share >= SLOW_SERVER_SHARE
+        return (
+            Decision("failed", "server", outcome.stop) if slow_server else Decision("invalid", "provider", outcome.stop)
+        )
     if outcome.stop in SERVER_STOPS:
         return Decision("failed", "server", outcome.stop)
     if outcome.stop in AGENT_STOPS:

@@ -41,7 +41,7 @@ class Pause:
         self._until_s = max(self._until_s, time.monotonic() + seconds)
 
     async def over(self) -> None:
-        while (left := self._until_s - time.monotonic()) > 0:
+        while (left := self._until_s - time.monotonic()) > 0:  # noqa: ASYNC110 - the end moves meanwhile
             await anyio.sleep(left)
 
     @property

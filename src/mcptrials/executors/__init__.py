@@ -1,0 +1,1 @@
+"""Executors: run the trials of a plan, here or elsewhere."""

@@ -1,0 +1,70 @@
+"""Bench: everything that the trials of a run share, built once and handed to each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mcptrials.environment import Environment, TrialPlaces
+from mcptrials.models.patient import Pause
+from mcptrials.presentation import ToolFilter
+from mcptrials.protocols import Grader, Host, Limits, Model, OpenSession, Place, Server
+from mcptrials.redaction import Redactor
+from mcptrials.rollout.stop import Stop
+from mcptrials.store import RunWriter
+from mcptrials.task import GraderSpec, Split, Task
+from mcptrials.trial import Arm
+
+
+@dataclass(frozen=True, slots=True)
+class TaskBench:
+    """A task with what its trials need."""
+
+    task: Task
+    environment: Environment
+    environment_hash: str
+    pristine_hash: str | None
+    """State hash that every trial must start from."""
+    limits: Limits
+    graders: tuple[tuple[GraderSpec, Grader], ...]
+    filters: Mapping[str, ToolFilter]
+
+
+class SessionOpener(Protocol):
+    """Binds the connect deadline; the era is pinned by server."""
+
+    def __call__(self, connect_s: float) -> OpenSession: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArmBench:
+    """An arm with its live parts."""
+
+    arm: Arm
+    host: Host
+    model: Model
+    pause: Pause
+    servers: Mapping[str, Server]
+    open_session: SessionOpener
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The run's parts."""
+
+    run_id: str
+    split: Split
+    suite_hash: str
+    tasks: Mapping[str, TaskBench]
+    arms: Mapping[str, ArmBench]
+    places: TrialPlaces
+    writer: RunWriter
+    redactor: Redactor
+    versions: Mapping[str, str]
+    keep_trial_dirs: bool
+    stop: Stop
+
+    def tidy(self, place: Place) -> None:
+        """Removes a trial's directory unless it is to be kept."""
+        if not self.keep_trial_dirs:
+            self.places.remove(place)

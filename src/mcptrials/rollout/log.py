@@ -1,0 +1,63 @@
+"""TrialLog: the growing transcript of one trial, in memory for its graders and on disk for ever."""
+
+import time
+import traceback
+
+from mcptrials.errors import TrialError
+from mcptrials.events import Event, Failure, LimitReached, StateRead
+from mcptrials.protocols import WireLog
+from mcptrials.rollout.bench import Bench
+from mcptrials.rollout.clock import TrialClock
+from mcptrials.transcript import Transcript
+from mcptrials.trial import StateValue, Trial
+
+
+class TrialLog:
+    """Events, clock and files of one trial."""
+
+    def __init__(self, trial: Trial, bench: Bench) -> None:
+        self.clock = TrialClock()
+        self.transcript = Transcript()
+        self.started_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self.host_ended_ms: float | None = None
+        self.waited_ms_at_end = 0.0
+        self._files = bench.writer.open_trial(trial)
+
+    @property
+    def path(self) -> str:
+        """The transcript's file, relative to the run folder."""
+        return self._files.transcript
+
+    def emit(self, event: Event) -> None:
+        self.transcript.append(event)
+        self._files.write(event)
+
+    def wire(self, server: str) -> WireLog:
+        return self._files.wire(server)
+
+    def failed(self, failure: TrialError) -> None:
+        """Notes the fault that ended the trial; a bug of ours with its traceback."""
+        trace = "".join(traceback.format_exception(failure)) if failure.cause == "bug" else None
+        self.emit(
+            Failure(
+                at_ms=self.clock.now_ms(),
+                blame=failure.blame,
+                cause=failure.cause,
+                message=failure.message,
+                traceback=trace,
+            )
+        )
+
+    def host_ended(self, time_limit_s: float | None) -> None:
+        """The final answer is there, or a limit (the time limit, if given); what follows is our own work."""
+        if time_limit_s is not None:
+            self.emit(LimitReached(at_ms=self.clock.now_ms(), limit="time", value=time_limit_s))
+        self.host_ended_ms = self.clock.now_ms()
+        self.waited_ms_at_end = self.clock.waited_s * 1000
+
+    def state_read(self, query: str, value: StateValue, began_ms: float) -> None:
+        ms = self.clock.now_ms() - began_ms
+        self.emit(StateRead(at_ms=began_ms, ms=ms, query=query, value=value.value, error=value.error))
+
+    def close(self) -> None:
+        self._files.close()

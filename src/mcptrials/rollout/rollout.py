@@ -1,0 +1,156 @@
+"""run_trial: open, run, close, read, grade, record."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+
+from mcptrials import answer
+from mcptrials.errors import GraderError, HarnessError, ServerError, TrialError, boundary, describe
+from mcptrials.events import FinalAnswer, ServerExited
+from mcptrials.models.patient import Patient
+from mcptrials.protocols import GradeInput, Grader, HostContext, HostResult, Place, ServerChannel
+from mcptrials.record import Record
+from mcptrials.rollout.bench import ArmBench, Bench, TaskBench
+from mcptrials.rollout.log import TrialLog
+from mcptrials.rollout.recording import Ended, make_record
+from mcptrials.task import GraderSpec
+from mcptrials.trial import SERVER_STOPS, Decision, Grade, Outcome, Trial, decide
+
+
+async def run_trial(trial: Trial, bench: Bench) -> Record:
+    """One attempt at a task by an arm. Whatever happens in it becomes a record, with its blame and cause.
+
+    Raises:
+        IncompleteError: the record could not be kept; the run stops.
+    """
+    task = bench.tasks[trial.task_id]
+    log = TrialLog(trial, bench)
+    place = bench.places.make(log.wire)
+    ended = Ended(None, [], Decision("invalid", "none", "cancelled"))
+    try:
+        with bench.stop.cancellable(), boundary(HarnessError, "bug", "the harness failed"):
+            await _make_clean(task, place)
+            result = await _play(trial, bench, log, place)
+            outcome = await _read_outcome(result, task, log, place)
+            grades = [
+                _grade(spec, grader, GradeInput(task.task, outcome, log.transcript)) for spec, grader in task.graders
+            ]
+            ended = Ended(outcome, grades, _decide(task, outcome, grades, log))
+    except TrialError as failure:
+        log.failed(failure)
+        ended = Ended(None, [], Decision("invalid", failure.blame, failure.cause), failure.message)
+    finally:
+        log.close()
+        bench.tidy(place)
+    return make_record(trial, bench, log, ended)
+
+
+async def _make_clean(task: TaskBench, place: Place) -> None:
+    await task.environment.prepare(place)
+    if await task.environment.state_hash(place) != task.pristine_hash:
+        raise HarnessError("reset", "after the reset the state is not the pristine one: its hash differs")
+
+
+async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> HostResult:
+    """The host's run between the opening and the closing of the servers."""
+    task, arm = bench.tasks[trial.task_id], bench.arms[trial.arm]
+    model = Patient(arm.model, arm.pause, log.clock, log.emit, bench.redactor.find)
+    context = HostContext(
+        trial=trial.key,
+        emit=log.emit,
+        limits=task.limits,
+        clock=log.clock,
+        place=place,
+        open_session=arm.open_session(task.limits.connect_seconds),
+        filters=task.filters,
+        settings=arm.settings,
+    )
+    channels: dict[str, ServerChannel] = {}
+    result = HostResult(None, "limit:time")
+    try:
+        async with AsyncExitStack() as stack:
+            for name, server in arm.servers.items():
+                channels[name] = await stack.enter_async_context(server.open(place))
+            with log.clock.limit(task.limits.trial_seconds) as limit:
+                result = await _run_host(arm, task, model, channels, context, log)
+            log.host_ended(task.limits.trial_seconds if limit.cancelled_caught else None)
+    finally:
+        _note_exits(channels, log)
+    return result
+
+
+async def _run_host(
+    arm: ArmBench,
+    task: TaskBench,
+    model: Patient,
+    channels: Mapping[str, ServerChannel],
+    context: HostContext,
+    log: TrialLog,
+) -> HostResult:
+    """A server's fault in mid-trial ends the trial, but not the recording of it."""
+    try:
+        return await arm.host.run(task.task.prompt, model, channels, context)
+    except ServerError as failure:
+        if failure.cause not in SERVER_STOPS:
+            raise
+        log.failed(failure)
+        return HostResult(None, failure.cause)
+
+
+def _note_exits(channels: Mapping[str, ServerChannel], log: TrialLog) -> None:
+    for name, channel in channels.items():
+        if ended := channel.exited():
+            log.emit(
+                ServerExited(
+                    at_ms=log.clock.now_ms(),
+                    ms=ended.ms,
+                    server=name,
+                    exit_code=ended.exit_code,
+                    how=ended.how,
+                    stderr_bytes=ended.stderr_bytes,
+                    stderr_tail=ended.stderr_tail,
+                )
+            )
+
+
+async def _read_outcome(result: HostResult, task: TaskBench, log: TrialLog, place: Place) -> Outcome:
+    """The answer, and the state behind the servers now that they are closed."""
+    found, framing = answer.extract(result.message)
+    log.emit(FinalAnswer(at_ms=log.clock.now_ms(), answer=found, framing=framing))
+    queries = {query.text: query for _, grader in task.graders for query in grader.needs(task.task)}
+    state = {}
+    for text, query in queries.items():
+        began_ms = log.clock.now_ms()
+        state[text] = await task.environment.read(query, place)
+        log.state_read(text, state[text], began_ms)
+    return Outcome(answer=found, framing=framing, state=state, stop=result.stop)
+
+
+def _grade(spec: GraderSpec, grader: Grader, given: GradeInput) -> Grade:
+    """A grader that fails has not graded: None with the reason, never a failed trial."""
+    gate = grader.default_gate if spec.gate is None else spec.gate
+    try:
+        with boundary(GraderError, "grader_error", f"grader {spec.label!r} failed"):
+            judgement = grader.grade(given)
+    except GraderError as exc:
+        return Grade(type=spec.type, name=spec.label, value=None, gate=gate, reason=describe(exc), hash=spec.hash)
+    return Grade(
+        type=spec.type,
+        name=spec.label,
+        value=judgement.value,
+        gate=gate,
+        reason=judgement.reason,
+        evidence=judgement.evidence,
+        hash=spec.hash,
+    )
+
+
+def _decide(task: TaskBench, outcome: Outcome, grades: Sequence[Grade], log: TrialLog) -> Decision:
+    calls = [made.answer for made in log.transcript.calls if made.answer]
+    tool_s = sum(answer.ms for answer in calls) / 1000
+    return decide(
+        outcome,
+        grades,
+        task.task.combine,
+        last_call_timed_out=bool(calls) and calls[-1].status == "timeout",
+        tool_time_share=tool_s / task.limits.trial_seconds,
+    )

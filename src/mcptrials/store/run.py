@@ -1,0 +1,127 @@
+"""Run: the reader of a run folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mcptrials.encoding import parse_json
+from mcptrials.errors import UsageError
+from mcptrials.events import Event, parse_event
+from mcptrials.matrix import first_scored
+from mcptrials.record import SCHEMA_VERSION, Record
+from mcptrials.task import Task
+from mcptrials.transcript import Transcript
+from mcptrials.trial import Arm
+
+
+class Run:
+    """A run on disk: its frozen manifest, its records, its transcripts."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Run":
+        """Raises:
+        UsageError: no run folder, or one of a later version.
+        """
+        folder = Path(folder)
+        try:
+            manifest = parse_json((folder / "manifest.json").read_bytes())
+        except FileNotFoundError as exc:
+            raise UsageError("this is no run folder", where=str(folder), hint="give a run id or its path") from exc
+        except (OSError, ValueError) as exc:
+            raise UsageError(f"the manifest cannot be read: {exc}", where=str(folder / "manifest.json")) from exc
+        if not isinstance(manifest, dict) or manifest.get("schema_version", 0) > SCHEMA_VERSION:
+            raise UsageError("the run was made by a later version", where=str(folder), hint="update mcptrials")
+        return cls(folder, manifest)
+
+    @property
+    def run_id(self) -> str:
+        return str(self.manifest["run_id"])
+
+    @property
+    def arms(self) -> dict[str, Arm]:
+        """By arm id, in the order of the project file."""
+        arms = [Arm.model_validate(arm) for arm in self.manifest["arms"]]
+        return {arm.id: arm for arm in arms}
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        tasks = [Task.model_validate(task) for task in self.manifest["tasks"]]
+        return {task.id: task for task in tasks}
+
+    @property
+    def scripted(self) -> bool:
+        """Whether any arm's model is a script and no language model."""
+        return any(arm.model.startswith("scripted:") for arm in self.arms.values())
+
+    def attempts(self) -> Iterator[Record]:
+        """Every record, also those of attempts that were not scored. A torn last line is ignored."""
+        for path in sorted((self.folder / "records").glob("*.jsonl"), key=_writer_number):
+            lines = path.read_bytes().split(b"\n")
+            for number, line in enumerate(lines[:-1], 1):
+                yield self._record(path, number, line)
+            yield from self._last(lines[-1])
+
+    def _record(self, path: Path, number: int, line: bytes) -> Record:
+        try:
+            return Record.model_validate(parse_json(line))
+        except (ValueError, ValidationError) as exc:
+            where = f"{path}:{number}"
+            raise UsageError("a record cannot be read", where=where, hint="remove the damaged line") from exc
+
+    def _last(self, line: bytes) -> Iterator[Record]:
+        """A line without its end was torn by a kill, unless only the end itself is missing."""
+        try:
+            yield Record.model_validate(parse_json(line))
+        except ValueError:
+            return
+
+    def records(self) -> tuple[Record, ...]:
+        """One record per trial: the first that was scored, else the last attempt."""
+        return first_scored(self.attempts())
+
+    def transcript(self, record: Record) -> Transcript:
+        """Raises:
+        UsageError: the transcript is missing or damaged.
+        """
+        path = self.folder / record.transcript
+        try:
+            return Transcript(_events(path))
+        except OSError as exc:
+            raise UsageError(f"cannot read the transcript: {exc.strerror or exc}", where=str(path)) from exc
+
+
+def _events(path: Path) -> Iterator[Event]:
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        if not line:
+            continue
+        try:
+            yield parse_event(parse_json(line))
+        except (ValueError, ValidationError) as exc:
+            raise UsageError("an event cannot be read", where=f"{path}:{number}") from exc
+
+
+def _writer_number(path: Path) -> tuple[int, str]:
+    digits = path.stem.lstrip("w")
+    return (int(digits) if digits.isdigit() else 0, path.stem)
+
+
+def find_run(runs_dir: Path, name: str | None) -> Run:
+    """A run by path or id; without a name the newest.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if name is None:
+        folders = [path.parent for path in runs_dir.glob("*/manifest.json")]
+        if not folders:
+            raise UsageError("there is no run yet", where=str(runs_dir), hint="start one: mcptrials run")
+        return Run.load(max(folders, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns))
+    for folder in (Path(name), runs_dir / name):
+        if (folder / "manifest.json").exists():
+            return Run.load(folder)
+    raise UsageError(f"there is no run {name!r}", where=str(runs_dir), hint="mcptrials show lists the newest")
