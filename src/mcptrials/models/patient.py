@@ -59,10 +59,10 @@ class Patient:
         clock: Clock,
         emit: Callable[[Event], None],
         find_secret: Callable[[str], str | None],
-        policy: RetryPolicy = RetryPolicy(),
+        policy: RetryPolicy | None = None,
     ) -> None:
         self._model, self._pause, self._clock, self._emit = model, pause, clock, emit
-        self._find_secret, self._policy = find_secret, policy
+        self._find_secret, self._policy = find_secret, policy or RetryPolicy()
         self._checked = 0
 
     @property

@@ -1,0 +1,191 @@
+"""Workshop: builds the bench of a run from a project, and checks each part while building it."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from mcptrials import plugins
+from mcptrials.environment import Environment, TrialPlaces
+from mcptrials.executors.local import Slots
+from mcptrials.models.patient import Pause
+from mcptrials.presentation import ToolFilter
+from mcptrials.project import HostConfig, ModelConfig, Project, ServerConfig, make_grader
+from mcptrials.protocols import Host, Model, OpenSession, Server, ServerChannel, SessionHooks
+from mcptrials.redaction import Redactor
+from mcptrials.rollout import ArmBench, Bench, TaskBench
+from mcptrials.rollout.stop import Stop
+from mcptrials.runner import preflight
+from mcptrials.runner.manifest import versions
+from mcptrials.runner.options import Listener, Plan
+from mcptrials.runner.preflight import ServerFacts, no_wire
+from mcptrials.store import RunWriter
+from mcptrials.task import Split, Suite, Task
+from mcptrials.trial import Arm, Trial
+
+
+class Workshop:
+    """The parts of one run, made once and closed together."""
+
+    def __init__(self, project: Project, suite: Suite, listener: Listener) -> None:
+        self.project, self.suite, self._listener = project, suite, listener
+        self.places = TrialPlaces.create(project.dir)
+        self.facts: dict[str, dict[str, ServerFacts]] = {}
+        self._models: dict[str, Model] = {}
+        self._pristine: dict[str, str | None] = {}
+        self._environments = {task.id: Environment(project.environment(task), project.dir) for task in suite.tasks}
+        self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, project: Project, suite: Suite, listener: Listener) -> AsyncIterator["Workshop"]:
+        workshop = cls(project, suite, listener)
+        try:
+            workshop._make_models()
+            yield workshop
+        finally:
+            for model in workshop._models.values():
+                await model.aclose()
+            workshop.places.close()
+
+    def _make_models(self) -> None:
+        for config in self.project.config.models:
+            self._models[_key(config)] = preflight.make_model(config, self.project.dir)
+
+    def environment_hashes(self) -> dict[str, str]:
+        """By task id."""
+        return self._fingerprints
+
+    async def check(self) -> None:
+        """Every deterministic check, cheapest first; then one request to each model.
+
+        Raises:
+            UsageError: the first that does not pass.
+        """
+        place = self.places.make(no_wire)
+        try:
+            await preflight.run_commands(self.project, place)
+        finally:
+            self.places.remove(place)
+        for task_id, environment in self._environments.items():
+            fingerprint = self._fingerprints[task_id]
+            if fingerprint not in self._pristine:
+                self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
+        for variant in self.project.config.variants:
+            await self._check_variant(variant)
+        for config in self.project.config.models:
+            self._listener.notice(f"asking {config.model} for one tool call")
+            warning = await preflight.try_model(config, self._models[_key(config)])
+            if warning:
+                self._listener.notice(f"warning: {warning}")
+
+    async def _check_variant(self, variant: str) -> None:
+        configs = self.project.config.servers_of(variant)
+        self._listener.notice(f"starting {', '.join(configs) or 'no server'} ({variant})")
+        environment = self._environments[self.suite.tasks[0].id]
+        servers = self._servers(variant)
+        self.facts[variant] = await preflight.try_servers(
+            servers, configs, environment, self.places, self.project.config.limits.connect_seconds
+        )
+        for task in self.suite.tasks:
+            preflight.refuse_empty_toolset(self.facts[variant], self._filters(task, configs))
+
+    def _servers(self, variant: str) -> dict[str, Server]:
+        stdio = plugins.load("servers", "stdio")
+        return {
+            name: stdio(name=name, command=each.command, args=each.args, env=each.env, cwd=each.cwd)
+            for name, each in self.project.config.servers_of(variant).items()
+        }
+
+    def _filters(self, task: Task, configs: Mapping[str, ServerConfig]) -> dict[str, ToolFilter]:
+        return {
+            name: ToolFilter(
+                allow=config.tools.allow,
+                hide=config.tools.hide,
+                writes="denied" if self.project.writes(task, config) == "denied" else "allowed",
+            )
+            for name, config in configs.items()
+        }
+
+    def plan(self, run_id: str, arms: Sequence[Arm], trials: Sequence[Trial], owed: Sequence[Trial]) -> Plan:
+        return Plan(
+            run_id=run_id,
+            suite=self.suite,
+            arms=tuple(arms),
+            trials=tuple(trials),
+            owed=tuple(owed),
+            limits=self.project.config.limits,
+            concurrency=self.slots().total,
+            scripted=any(model.scripted for model in self._models.values()),
+            free=all(preflight.is_free(config) for config in self.project.config.models),
+        )
+
+    def slots(self) -> Slots:
+        config = self.project.config
+        limits = {
+            _key(model): model.concurrency or (1 if model.model.startswith("local:") else config.concurrency)
+            for model in config.models
+        }
+        model_of = {arm_id: _key(model) for arm_id, (_, model, _) in self.project.arms().items()}
+        return Slots(min(config.concurrency, sum(limits.values())), model_of, limits)
+
+    def bench(self, run_id: str, split: Split, writer: RunWriter) -> Bench:
+        return Bench(
+            run_id=run_id,
+            split=split,
+            suite_hash=self.suite.hash,
+            tasks={task.id: self._task_bench(task) for task in self.suite.tasks},
+            arms=self._arm_benches(),
+            places=self.places,
+            writer=writer,
+            redactor=Redactor(self.project.secrets),
+            versions=versions(),
+            keep_trial_dirs=self.project.config.keep_trial_dirs,
+            stop=Stop(),
+        )
+
+    def _task_bench(self, task: Task) -> TaskBench:
+        fingerprint = self._fingerprints[task.id]
+        return TaskBench(
+            task=task,
+            environment=self._environments[task.id],
+            environment_hash=fingerprint,
+            pristine_hash=self._pristine[fingerprint],
+            limits=self.project.limits(task),
+            graders=tuple((spec, make_grader(spec, self.project.dir)) for spec in task.graders),
+            filters=self._filters(task, self.project.config.servers),
+        )
+
+    def _arm_benches(self) -> dict[str, ArmBench]:
+        pauses = {key: Pause() for key in self._models}
+        return {
+            arm_id: ArmBench(
+                arm=arm,
+                host=self._host(host),
+                model=self._models[_key(model)],
+                pause=pauses[_key(model)],
+                servers=self._servers(arm.variant),
+                open_session=partial(_opener, self.facts[arm.variant]),
+                settings=model.settings,
+            )
+            for arm_id, (arm, model, host) in self.project.arms().items()
+        }
+
+    def _host(self, config: HostConfig) -> Host:
+        host: Host = plugins.load("hosts", config.host, self.project.dir)(**config.settings)
+        return host
+
+
+def _opener(facts: Mapping[str, ServerFacts], connect_s: float) -> OpenSession:
+    """Sessions in the era that each server was found to speak: pinned, since it changes codes and texts."""
+    open_session = plugins.load("servers", "session")
+
+    def opened(server: str, channel: ServerChannel, hooks: SessionHooks) -> Any:
+        return open_session(server, channel, hooks, era=facts[server].era, connect_s=connect_s)
+
+    return opened
+
+
+def _key(config: ModelConfig) -> str:
+    """Equal for arms that share one model object, and with it its slots."""
+    return repr(config)

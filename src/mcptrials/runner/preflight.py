@@ -1,0 +1,241 @@
+"""Deterministic checks before any spend: the project's commands, the environment, the servers, the models."""
+
+import inspect
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import anyio
+
+from mcptrials import plugins
+from mcptrials.environment import Environment, TrialPlaces
+from mcptrials.environment.reader import ReadError, last_line, run_command
+from mcptrials.errors import HarnessError, ProviderError, ServerError, TrialError, UsageError
+from mcptrials.events import ToolShown
+from mcptrials.models.patient import Patient, Pause, RetryPolicy
+from mcptrials.presentation import ToolFilter, present_tools
+from mcptrials.project import ModelConfig, Project, ServerConfig
+from mcptrials.protocols import Model, Place, Server, SessionHooks, User
+from mcptrials.rollout import TrialClock
+from mcptrials.source import nearest
+from mcptrials.trial import TrialKey
+
+COMMAND_TIMEOUT_S = 600.0
+PATIENCE = RetryPolicy(attempts=3, total_wait_s=30)
+"""A provider that cannot answer a first request soon is reported at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What a server said of itself when it was started once."""
+
+    server: str
+    name: str | None
+    version: str | None
+    protocol_version: str | None
+    era: Literal["modern", "legacy"]
+    tools_hash: str
+    tools: tuple[Mapping[str, Any], ...]
+    instructions: str | None
+    problems: tuple[str, ...]
+
+
+class NoWire:
+    """Preflight traffic belongs to no trial."""
+
+    def frame(self, direction: Literal["out", "in"], at_s: float, line: bytes) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def no_wire(server: str) -> NoWire:
+    del server
+    return NoWire()
+
+
+async def run_commands(project: Project, place: Place) -> None:
+    """The project's own checks, such as the server's unit tests.
+
+    Raises:
+        UsageError: one does not pass.
+    """
+    for argv in project.config.preflight:
+        command = [place.expand(item) for item in argv]
+        try:
+            code, output, errors = await run_command(command, place, COMMAND_TIMEOUT_S)
+        except ReadError as exc:
+            raise UsageError(f"preflight: {exc}", where=str(project.path), hint="mend or remove it") from exc
+        if code != 0:
+            what = f"preflight command {' '.join(argv)!r} exited with code {code}: {last_line(errors or output)}"
+            raise UsageError(what, where=str(project.path), hint="an evaluation starts only after it passes")
+
+
+async def pristine_hash(environment: Environment, places: TrialPlaces) -> str | None:
+    """Prepares the environment twice; both must come out alike.
+
+    Raises:
+        UsageError: the reset fails or does not give one state.
+    """
+    hashes = []
+    for _ in range(2 if environment.spec.reset else 1):
+        place = places.make(no_wire)
+        try:
+            hashes.append(await environment.check(place))
+        except HarnessError as exc:
+            raise UsageError(exc.message, where="environment", hint="mend 'files' and 'reset'") from exc
+        finally:
+            places.remove(place)
+    if len(set(hashes)) > 1:
+        what = "two resets give two states: their hashes differ"
+        raise UsageError(what, where="environment", hint="make 'reset' deterministic or narrow 'state_hash'")
+    return hashes[0]
+
+
+async def try_servers(
+    servers: Mapping[str, Server],
+    configs: Mapping[str, ServerConfig],
+    environment: Environment,
+    places: TrialPlaces,
+    connect_s: float,
+) -> dict[str, ServerFacts]:
+    """Starts every server of a variant once and lists its tools.
+
+    Raises:
+        UsageError: one does not start, or lists tools that no client can use.
+    """
+    place = places.make(no_wire)
+    open_session = plugins.load("servers", "session")
+    facts: dict[str, ServerFacts] = {}
+    try:
+        await environment.prepare(place)
+        async with AsyncExitStack() as stack:
+            for name, server in servers.items():
+                channel = await stack.enter_async_context(server.open(place))
+                hooks = SessionHooks(lambda *_: None, lambda *_: None)
+                session = await stack.enter_async_context(
+                    open_session(name, channel, hooks, era=configs[name].era, connect_s=connect_s)
+                )
+                facts[name] = _facts(session)
+    except TrialError as exc:
+        hint = "run its command by hand" if isinstance(exc, ServerError) else "mend the environment"
+        raise UsageError(exc.message, hint=hint) from exc
+    finally:
+        places.remove(place)
+    for name, config in configs.items():
+        _refuse_broken_list(facts[name], config)
+    return facts
+
+
+def _facts(session: Any) -> ServerFacts:
+    return ServerFacts(
+        server=session.server,
+        name=session.name,
+        version=session.version,
+        protocol_version=session.protocol_version,
+        era=session.era,
+        tools_hash=session.tools_hash,
+        tools=tuple(session.tools),
+        instructions=session.instructions,
+        problems=tuple(session.problems),
+    )
+
+
+def _refuse_broken_list(facts: ServerFacts, config: ServerConfig) -> None:
+    where = f"server {facts.server!r}"
+    if facts.problems and config.on_invalid_tool == "stop":
+        what = f"its tool list is broken: {'; '.join(facts.problems[:5])}"
+        raise UsageError(what, where=where, hint="mend the server, or set on_invalid_tool: drop to go on without them")
+    names = [str(tool["name"]) for tool in facts.tools]
+    for name in (*(config.tools.allow or ()), *config.tools.hide):
+        if name not in names:
+            raise UsageError(f"it has no tool {name!r} to allow or hide", where=where, hint=nearest(name, names))
+
+
+def refuse_empty_toolset(facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter]) -> None:
+    """A model that sees no tool evaluates no server.
+
+    Raises:
+        UsageError: names the key that shows tools.
+    """
+    shown, _ = present_tools({name: each.tools for name, each in facts.items()}, filters)
+    if facts and not shown:
+        denied = any(each.writes == "denied" for each in filters.values())
+        what = "no tool is shown to the model"
+        if denied:
+            what += ": without a declared environment only tools with readOnlyHint: true are"
+        hint = "declare an 'environment', or name the tools under servers.<name>.tools.allow"
+        raise UsageError(what, where=", ".join(f"server {name!r}" for name in facts), hint=hint)
+
+
+def make_model(config: ModelConfig, project_dir: Path) -> Model:
+    """The model that a spec names, built from its adapter and the settings beside it.
+
+    Raises:
+        UsageError: unknown adapter, or settings that it does not take.
+    """
+    adapter, _, name = config.model.partition(":")
+    path = config.model if "/" in adapter or "." in adapter else adapter
+    factory = plugins.load("models", path, project_dir)
+    given = {"base_url": config.base_url, "api_key": config.api_key, "headers": config.headers or None}
+    settings: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    taken = inspect.signature(factory).parameters
+    if "project_dir" in taken:
+        settings["project_dir"] = project_dir
+    unknown = [key for key in settings if key not in taken]
+    if unknown:
+        raise UsageError(f"model {config.model!r} takes no {unknown[0]!r}", hint="remove the key")
+    model: Model = factory(**settings) if path == config.model else factory(name, **settings)
+    return model
+
+
+def is_free(config: ModelConfig) -> bool:
+    """Whether a model costs nothing: local, scripted, or on the loopback interface."""
+    if config.model.split(":")[0] in ("local", "scripted"):
+        return True
+    host = urlsplit(config.base_url or "").hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+async def try_model(config: ModelConfig, model: Model) -> str | None:
+    """One request with one tool: proves the key, the name and that tools are taken. Gives a warning, or None.
+
+    Raises:
+        UsageError: the provider refuses.
+    """
+    if model.scripted:
+        return None
+    probe = ToolShown(
+        shown_name="ready",
+        server="preflight",
+        tool="ready",
+        description="Says that you are ready.",
+        input_schema={"type": "object", "properties": {}},
+    )
+    trial = TrialKey(task_id="preflight", arm="preflight", number=1, attempt=1, seed=1)
+    patient = Patient(model, Pause(), TrialClock(), lambda _: None, lambda _: None, PATIENCE)
+    try:
+        with anyio.fail_after(330):
+            ask = User("Call the tool `ready` now, with no arguments.")
+            reply = await patient.request([ask], [probe], {"max_tokens": 512} | config.settings, trial)
+    except ProviderError as exc:
+        raise UsageError(f"model {config.model!r}: {exc.message}", hint=_HINTS.get(exc.cause)) from exc
+    except (TimeoutError, TrialError) as exc:
+        raise UsageError(f"model {config.model!r}: {exc}", hint="check that it runs") from exc
+    if reply.stop != "calls":
+        return f"model {config.model!r} called no tool when it was asked to; its trials may show the same"
+    return None
+
+
+_HINTS = {
+    "auth": "check 'api_key' of the model in the project file",
+    "quota": "check the account's balance",
+    "rate_limit": "wait, or lower 'concurrency'",
+    "connection": "check 'base_url' and that the endpoint runs",
+    "timeout": "check 'base_url' and that the endpoint runs",
+    "http": "check the model's name and 'settings'",
+}

@@ -1,0 +1,67 @@
+"""Which tasks and models a run takes."""
+
+import fnmatch
+from collections.abc import Sequence
+
+from mcptrials.errors import UsageError
+from mcptrials.project import ModelConfig, ProjectConfig
+from mcptrials.task import Split, Suite, Task
+
+_FIELDS = ("tag", "group", "purpose", "expects", "id")
+
+
+def select_tasks(suite: Suite, split: Split, only: str | None) -> Suite:
+    """The tasks of a split that an expression picks.
+
+    Args:
+        only: comma-separated items, any of which may match: an id or a glob of ids, `tag:NAME`, `group:NAME`,
+            `purpose:NAME`, `expects:NAME`; `!item` takes away.
+
+    Raises:
+        UsageError: nothing is left.
+    """
+    tasks = [task for task in suite.tasks if task.split == split]
+    if not tasks:
+        raise UsageError(
+            f"the suite has no {split} task", hint=f"give a task 'split: {split}' or choose another --split"
+        )
+    if only is None:
+        return Suite(tasks=tuple(tasks))
+    items = [item.strip() for item in only.split(",") if item.strip()]
+    wanted = [item for item in items if not item.startswith("!")]
+    unwanted = [item.removeprefix("!") for item in items if item.startswith("!")]
+    chosen = [
+        task
+        for task in tasks
+        if (not wanted or any(_matches(task, item) for item in wanted))
+        and not any(_matches(task, item) for item in unwanted)
+    ]
+    if not chosen:
+        ids = ", ".join(task.id for task in tasks[:8])
+        raise UsageError(f"--only {only!r} picks no {split} task", hint=f"ids begin with: {ids}")
+    return Suite(tasks=tuple(chosen))
+
+
+def _matches(task: Task, item: str) -> bool:
+    field, colon, value = item.partition(":")
+    if not colon or field not in _FIELDS:
+        return fnmatch.fnmatchcase(task.id, item)
+    values = task.tags if field == "tag" else (getattr(task, field),)
+    return any(each is not None and fnmatch.fnmatchcase(each, value) for each in values)
+
+
+def select_models(config: ProjectConfig, models: Sequence[str]) -> ProjectConfig:
+    """The project with only these models; one that the file names keeps its settings there.
+
+    Raises:
+        UsageError: a spec names no adapter.
+    """
+    if not models:
+        return config
+    known = {model.model: model for model in config.models}
+    try:
+        chosen = tuple(known.get(spec) or ModelConfig(model=spec) for spec in models)
+    except ValueError as exc:
+        what = f"--model {', '.join(models)!r} names no adapter"
+        raise UsageError(what, hint="write openai:NAME, local:NAME or scripted:FILE") from exc
+    return config.model_copy(update={"models": chosen})
