@@ -134,7 +134,8 @@ def _block_text(block: Any, changes: list[Change]) -> str:
 def _placeholder(block: Any, kind: Any) -> str:
     if not isinstance(block, Mapping):
         return f"[content of unknown form: {json.dumps(block)[:80]}]"
-    inner = block.get("resource") if isinstance(block.get("resource"), Mapping) else block
+    resource = block.get("resource")
+    inner = resource if isinstance(resource, Mapping) else block
     facts = [str(inner[key]) for key in ("mimeType", "uri", "name") if isinstance(inner.get(key), str)]
     data = inner.get("data", inner.get("blob"))
     if isinstance(data, str):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from mcptrials.events import CallAsked, CallStatus, Event, ToolShown, Usage
 from pydantic import Field
 
+from mcptrials.events import CallAsked, CallStatus, Event, ToolShown, Usage
 from mcptrials.frozen import Frozen, UserData
 from mcptrials.presentation import RawTool, ToolFilter
 from mcptrials.task import Task
@@ -108,6 +108,13 @@ class Model(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class Startable(Protocol):
+    """A model that has to be got ready before its first request, which may take minutes."""
+
+    async def start(self) -> None: ...
 
 
 # --- Server --------------------------------------------------------------------------------------------------------

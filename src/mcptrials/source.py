@@ -199,7 +199,9 @@ def _yaml_value(node: Node, key: tuple[Key, ...], lines: dict[tuple[Key, ...], i
         return [_yaml_value(item, (*key, i), lines, path, depth + 1) for i, item in enumerate(node.value)]
     if isinstance(node, MappingNode):
         return _yaml_mapping(node, key, lines, path, depth)
-    return _yaml_scalar(node)
+    if isinstance(node, ScalarNode):
+        return _yaml_scalar(node)
+    raise ValueError(f"line {node.start_mark.line + 1} holds no value")
 
 
 def _yaml_mapping(

@@ -110,7 +110,8 @@ class Scripted:
     scripted: ClassVar[bool] = True
 
     def __init__(self, name: str, *, project_dir: Path | None = None) -> None:
-        self._script = Script.load((project_dir or Path()) / name)
+        beside_project = (project_dir or Path()) / name
+        self._script = Script.load(beside_project if beside_project.exists() else Path(name))
         self._played: dict[TrialKey, int] = {}
 
     @property

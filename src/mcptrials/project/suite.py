@@ -41,7 +41,10 @@ def _files(patterns: Sequence[str], project_dir: Path) -> list[Path]:
     found: dict[Path, None] = {}
     for pattern in patterns:
         exact = project_dir / pattern
-        paths = [exact] if exact.is_file() else sorted(project_dir.glob(pattern)) if not exact.is_absolute() else []
+        if exact.is_file() or Path(pattern).is_absolute():
+            paths = [path for path in [exact] if path.is_file()]
+        else:
+            paths = sorted(project_dir.glob(pattern))
         if not paths:
             raise UsageError(f"no task file matches {pattern!r}", where=str(project_dir), hint="check 'tasks'")
         found |= dict.fromkeys(path for path in paths if path.is_file())

@@ -50,7 +50,7 @@ class Workshop:
 
     def _make_models(self) -> None:
         for config in self.project.config.models:
-            self._models[_key(config)] = preflight.make_model(config, self.project.dir)
+            self._models[_key(config)] = preflight.make_model(config, self.project.dir, self._listener.progressed)
 
     def environment_hashes(self) -> dict[str, str]:
         """By task id."""
@@ -74,7 +74,8 @@ class Workshop:
         for variant in self.project.config.variants:
             await self._check_variant(variant)
         for config in self.project.config.models:
-            self._listener.notice(f"asking {config.model} for one tool call")
+            if not self._models[_key(config)].scripted:
+                self._listener.notice(f"asking {config.model} for one tool call")
             warning = await preflight.try_model(config, self._models[_key(config)])
             if warning:
                 self._listener.notice(f"warning: {warning}")

@@ -45,6 +45,10 @@ class Listener(Protocol):
         """A step of the preparation, or a warning."""
         ...
 
+    def progressed(self, what: str, done: int, total: int) -> None:
+        """A long preparation, such as a download, in bytes."""
+        ...
+
     def confirm(self, plan: Plan) -> bool:
         """Shows the plan; False ends the command before any spend."""
         ...
@@ -62,6 +66,9 @@ class Silent:
     """A listener that says yes and nothing else."""
 
     def notice(self, text: str) -> None:
+        pass
+
+    def progressed(self, what: str, done: int, total: int) -> None:
         pass
 
     def confirm(self, plan: Plan) -> bool:

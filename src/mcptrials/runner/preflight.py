@@ -1,7 +1,7 @@
 """Deterministic checks before any spend: the project's commands, the environment, the servers, the models."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,13 @@ from mcptrials.events import ToolShown
 from mcptrials.models.patient import Patient, Pause, RetryPolicy
 from mcptrials.presentation import ToolFilter, present_tools
 from mcptrials.project import ModelConfig, Project, ServerConfig
-from mcptrials.protocols import Model, Place, Server, SessionHooks, User
+from mcptrials.protocols import Model, Place, Server, SessionHooks, Startable, User
 from mcptrials.rollout import TrialClock
 from mcptrials.source import nearest
 from mcptrials.trial import TrialKey
 
 COMMAND_TIMEOUT_S = 600.0
+FIRST_REPLY_S = 330.0
 PATIENCE = RetryPolicy(attempts=3, total_wait_s=30)
 """A provider that cannot answer a first request soon is reported at once."""
 
@@ -172,7 +173,7 @@ def refuse_empty_toolset(facts: Mapping[str, ServerFacts], filters: Mapping[str,
         raise UsageError(what, where=", ".join(f"server {name!r}" for name in facts), hint=hint)
 
 
-def make_model(config: ModelConfig, project_dir: Path) -> Model:
+def make_model(config: ModelConfig, project_dir: Path, progress: Callable[[str, int, int], None]) -> Model:
     """The model that a spec names, built from its adapter and the settings beside it.
 
     Raises:
@@ -184,8 +185,8 @@ def make_model(config: ModelConfig, project_dir: Path) -> Model:
     given = {"base_url": config.base_url, "api_key": config.api_key, "headers": config.headers or None}
     settings: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     taken = inspect.signature(factory).parameters
-    if "project_dir" in taken:
-        settings["project_dir"] = project_dir
+    offered = {"project_dir": project_dir, "progress": progress}
+    settings |= {key: value for key, value in offered.items() if key in taken}
     unknown = [key for key in settings if key not in taken]
     if unknown:
         raise UsageError(f"model {config.model!r} takes no {unknown[0]!r}", hint="remove the key")
@@ -219,7 +220,9 @@ async def try_model(config: ModelConfig, model: Model) -> str | None:
     trial = TrialKey(task_id="preflight", arm="preflight", number=1, attempt=1, seed=1)
     patient = Patient(model, Pause(), TrialClock(), lambda _: None, lambda _: None, PATIENCE)
     try:
-        with anyio.fail_after(330):
+        if isinstance(model, Startable):
+            await model.start()
+        with anyio.fail_after(FIRST_REPLY_S):
             ask = User("Call the tool `ready` now, with no arguments.")
             reply = await patient.request([ask], [probe], {"max_tokens": 512} | config.settings, trial)
     except ProviderError as exc:

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -31,8 +30,6 @@ class RunResult:
     """A run as far as it came."""
 
     run: Run
-    complete: bool
-    """Whether every planned trial is scored or waits for a human."""
     stopped: bool
     """Whether the user stopped it."""
 
@@ -42,9 +39,7 @@ def run(project: Project, options: RunOptions | None = None, listener: Listener 
     return anyio.run(run_async, project, options, listener)
 
 
-async def run_async(
-    project: Project, options: RunOptions | None = None, listener: Listener | None = None
-) -> RunResult:
+async def run_async(project: Project, options: RunOptions | None = None, listener: Listener | None = None) -> RunResult:
     """Runs every owed trial of a project's suite.
 
     Raises:
@@ -77,7 +72,7 @@ async def run_async(
             log_look(project.dir, "run", run_id)
         bench = workshop.bench(run_id, options.split, writer)
         await _run_trials(rest, bench, workshop.slots(), listener)
-    return _result(writer.folder, trials, stopped=bench.stop.asked)
+    return RunResult(Run.load(writer.folder), stopped=bench.stop.asked)
 
 
 def _as_begun(beginning: Run, options: RunOptions) -> RunOptions:
@@ -150,8 +145,3 @@ async def _watch_signals(
             listener.stopping(len(in_flight), cancelled=now)
             if now:
                 bench.stop.cancel()
-
-
-def _result(folder: Path, trials: tuple[Trial, ...], *, stopped: bool) -> RunResult:
-    done = Run.load(folder)
-    return RunResult(done, complete=not owed(trials, done.attempts()), stopped=stopped)

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 from mcptrials.encoding import parse_json
 from mcptrials.errors import UsageError
 from mcptrials.events import Event, parse_event
-from mcptrials.matrix import first_scored
+from mcptrials.matrix import first_scored, plan
 from mcptrials.record import SCHEMA_VERSION, Record
 from mcptrials.task import Task
 from mcptrials.transcript import Transcript
-from mcptrials.trial import Arm
+from mcptrials.trial import Arm, Trial
 
 
 class Run:
@@ -52,6 +52,11 @@ class Run:
     def tasks(self) -> dict[str, Task]:
         tasks = [Task.model_validate(task) for task in self.manifest["tasks"]]
         return {task.id: task for task in tasks}
+
+    def planned(self) -> tuple[Trial, ...]:
+        """Every trial of the frozen plan, in order."""
+        manifest = self.manifest
+        return plan(list(self.tasks.values()), list(self.arms), manifest["trials"], manifest["seed"])
 
     @property
     def scripted(self) -> bool:

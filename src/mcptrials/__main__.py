@@ -1,0 +1,5 @@
+"""`python -m mcptrials`."""
+
+from mcptrials.cli import main
+
+main()

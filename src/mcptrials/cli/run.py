@@ -1,0 +1,72 @@
+"""`mcptrials run`: the plan, live progress, then the tables."""
+
+import sys
+from typing import Any
+
+import click
+
+from mcptrials.cli.outcome import DONE, INCOMPLETE, Outcome, end
+from mcptrials.cli.progress import Progress
+from mcptrials.cli.screen import common_options, messages, output
+from mcptrials.cli.tables import print_summary
+from mcptrials.encoding import dump_text
+from mcptrials.project import Project
+from mcptrials.report import summarise
+from mcptrials.runner import RunOptions, RunResult, Silent
+from mcptrials.runner import run as run_project
+from mcptrials.store.disk import write_whole
+
+
+@click.command()
+@click.option("--resume", metavar="RUN", help="Go on with a run: only the trials that it still owes.")
+@click.option("--only", metavar="EXPR", help="Tasks by id, glob or field: 'issues-*,tag:write,!group:slow'.")
+@click.option("--model", "models", multiple=True, metavar="M", help="Use this model instead of the project's.")
+@click.option("--trials", type=click.IntRange(min=1), metavar="N", help="Trials per task.")
+@click.option("--split", type=click.Choice(["train", "held_out"]), default="train", help="Which tasks (default train).")
+@click.option("--name", metavar="NAME", help="The run's id; by default the time.")
+@click.option("--yes", is_flag=True, help="Do not ask before paid models are used.")
+@common_options
+def run(**flags: Any) -> None:
+    """Run the suite of a project: every task, by every arm, several trials each."""
+    project = Project.load(flags["project_file"], flags["settings"])
+    options = RunOptions(
+        split=flags["split"],
+        only=flags["only"],
+        models=flags["models"],
+        trials=flags["trials"],
+        name=flags["name"],
+        resume=flags["resume"],
+    )
+    run_and_report(project, options, flags)
+
+
+def run_and_report(project: Project, options: RunOptions, flags: dict[str, Any]) -> None:
+    """Runs, then prints the tables or the document, and ends with the right exit code."""
+    if flags["quiet"] or flags["as_json"]:
+        end(report(run_project(project, options, Silent()), flags))
+    with Progress(messages(), ask=not flags["yes"] and sys.stdin.isatty()) as progress:
+        result = run_project(project, options, progress)
+    end(report(result, flags))
+
+
+def report(result: RunResult, flags: dict[str, Any]) -> Outcome:
+    summary = summarise(result.run)
+    write_whole(result.run.folder / "summary.json", dump_text(summary).encode() + b"\n")
+    if not flags["as_json"]:
+        print_summary(output(), summary)
+    complete = summary["complete"] and not result.stopped
+    resume = f"mcptrials run --resume {result.run.run_id}"
+    if flags["project_file"] != "mcptrials.yaml":
+        resume += f" --project {flags['project_file']}"
+    error = None
+    if not complete:
+        what = "stopped before the end" if result.stopped else _why_incomplete(summary)
+        error = {"what": what, "where": None, "hint": f"go on with: {resume}"}
+    return Outcome(summary, DONE if complete else INCOMPLETE, tuple(summary["warnings"]), error)
+
+
+def _why_incomplete(summary: dict[str, Any]) -> str:
+    unscored = summary["totals"]["invalid"]
+    if summary["missing"]:
+        return f"{summary['missing']} of {summary['planned']} trials were not run"
+    return f"{unscored} of {summary['planned']} trials are not scored, more than max_invalid allows"

@@ -1,0 +1,204 @@
+"""The tables of a run: arms, tasks, classes, tools, and what to look at next."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mcptrials.cli.screen import SCRIPTED_LABEL, safe
+
+Row = Mapping[str, Any]
+
+
+def print_summary(console: Console, summary: Row) -> None:
+    """The whole screen of a finished run."""
+    labels = {row["arm"]: row["label"] for row in summary["arms"]}
+    console.print()
+    if summary["scripted"]:
+        console.print(safe(SCRIPTED_LABEL, "bold yellow"))
+    console.print(_tasks(summary["tasks"], labels))
+    if len({row["class"] for row in summary["classes"]}) > 1:
+        console.print(_classes(summary["classes"], labels))
+    if summary["tools"]:
+        console.print(_tools(summary["tools"], labels))
+    console.print(_arms(summary))
+    _print_notes(console, summary)
+
+
+def _table(title: str, columns: Sequence[str], left: int = 1) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        words = index < left or column == "why not"
+        table.add_column(safe(column), justify="left" if words else "right", overflow="fold")
+    return table
+
+
+def _arm_cells(labels: Mapping[str, str], arm: str) -> list[Any]:
+    """The arm's column, left out while there is only one."""
+    return [safe(labels[arm])] if len(labels) > 1 else []
+
+
+def _arm_column(labels: Mapping[str, str]) -> list[str]:
+    return ["arm"] if len(labels) > 1 else []
+
+
+def _tasks(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
+    columns = ["task", *_arm_column(labels), "passed", "rate", "calls", "time", "why not"]
+    table = _table("Tasks", columns, left=len(columns) - 5)
+    for row in rows:
+        scored = row["passed"] + row["failed"]
+        table.add_row(
+            safe(row["task_id"]),
+            *_arm_cells(labels, row["arm"]),
+            safe(f"{row['passed']} of {scored}", _colour(row["rate"])),
+            safe(percent(row["rate"]), _colour(row["rate"])),
+            _number(row["calls_p50"]),
+            _seconds(row["duration_ms_p50"]),
+            safe(_why(row), "dim"),
+        )
+    return table
+
+
+def _why(row: Row) -> str:
+    causes = [f"{cause} {count}" if count > 1 else cause for cause, count in row["causes"].items()]
+    if row["passed_without_call"]:
+        causes.append(f"{row['passed_without_call']} passed without a call")
+    return ", ".join(causes)
+
+
+def _classes(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
+    columns = ["class", *_arm_column(labels), "tasks", "passed", "rate", "95 % interval"]
+    table = _table("Classes", columns, left=len(columns) - 4)
+    for row in rows:
+        scored = row["passed"] + row["failed"]
+        table.add_row(
+            safe(row["class"]),
+            *_arm_cells(labels, row["arm"]),
+            str(row["n_tasks"]),
+            f"{row['passed']} of {scored}",
+            percent(row["rate"]),
+            _interval(row["ci_low"], row["ci_high"]),
+        )
+    return table
+
+
+def _tools(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
+    columns = ["tool", *_arm_column(labels), "calls", "errors", "bad arguments", "p50", "p95", "result"]
+    table = _table("Tools", columns, left=len(columns) - 6)
+    for row in rows:
+        name = f"{row['name']} (no such tool)" if row["unknown"] else row["name"]
+        table.add_row(
+            safe(name),
+            *_arm_cells(labels, row["arm"]),
+            str(row["calls"]),
+            str(row["errors"]),
+            str(row["argument_errors"]),
+            _milliseconds(row["ms_p50"]),
+            _milliseconds(row["ms_p95"]),
+            "" if row["result_chars_p50"] is None else f"{row['result_chars_p50']:.0f} chars",
+        )
+    return table
+
+
+def _arms(summary: Row) -> Table:
+    """The headline: success, pass@k and pass^k of each arm at the largest k that all tasks allow."""
+    columns = ["arm", "measure", "value", "95 % interval", "SE", "trials passed", "not scored"]
+    table = _table("Result: mean over tasks, interval for tasks like these", columns, left=2)
+    for row in summary["arms"]:
+        table.add_row(
+            safe(row["label"]),
+            "success",
+            safe(percent(row["rate"]), "bold"),
+            _interval(row["ci_low"], row["ci_high"]),
+            "" if row["se"] is None else f"{100 * row['se']:.1f}",
+            f"{row['passed']} of {row['passed'] + row['failed']}",
+            _unscored(row),
+        )
+        for name, value, interval in _pass_k(row, summary["use"]):
+            table.add_row("", name, value, interval, "", "", "")
+    return table
+
+
+def _pass_k(row: Row, use: str | None) -> list[tuple[str, str, str]]:
+    """pass@k and pass^k at the largest k; the one that the suite's use asks for comes first."""
+    largest = max((int(k) for k in row["pass_at"]), default=1)
+    if largest == 1:
+        return []
+    k = str(largest)
+    found = [
+        (f"pass@{k}", percent(row["pass_at"][k]), _interval(*row["pass_at_ci"][k])),
+        (f"pass^{k}", percent(row["pass_hat"][k]), _interval(*row["pass_hat_ci"][k])),
+    ]
+    return found[::-1] if use == "unattended" else found
+
+
+def _unscored(row: Row) -> str:
+    count = row["invalid"] + row["pending"]
+    if not count:
+        return "0"
+    return f"{count}: {percent(row['rate_if_failed'])} to {percent(row['rate_if_passed'])}"
+
+
+def _print_notes(console: Console, summary: Row) -> None:
+    totals = summary["totals"]
+    if totals["passed"] + totals["failed"] == 0:
+        console.print(safe(f"0 of {summary['planned']} trials scored: no rate can be given", "bold red"))
+    console.print(safe(_totals_line(totals)))
+    for cause in summary["causes"]:
+        kind = "not scored" if cause["verdict"] == "invalid" else "failed"
+        console.print(safe(f"  {cause['trials']} {kind}: {cause['cause']} (blame: {cause['blame']})", "dim"))
+    for warning in summary["warnings"]:
+        console.print(safe(f"! {warning}", "yellow"))
+    run_dir = _from_here(summary["run_dir"])
+    console.print(safe(f"transcripts: {run_dir}/transcripts"))
+    example = next((row for row in summary["tasks"] if row["failed"]), next(iter(summary["tasks"]), None))
+    if example:
+        console.print(safe(f"read one:    mcptrials show {run_dir} {example['task_id']}"))
+
+
+def _totals_line(totals: Row) -> str:
+    tokens = "tokens not reported"
+    if totals["input_tokens"] is not None and totals["output_tokens"] is not None:
+        tokens = f"{totals['input_tokens']:,} tokens in, {totals['output_tokens']:,} out"
+    time = "" if totals["duration_ms"] is None else f" · {totals['duration_ms'] / 1000:.1f} s of trials"
+    return (
+        f"{totals['trials']} trials · {totals['tool_calls']} tool calls, {totals['tool_errors']} tool errors, "
+        f"{totals['protocol_errors']} protocol errors · {tokens}{time}"
+    )
+
+
+def _from_here(path: str) -> str:
+    """A path as one would type it in the current directory."""
+    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
+
+
+def percent(rate: float | None) -> str:
+    return "n/a" if rate is None else f"{100 * rate:.1f} %"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _colour(rate: float | None) -> str:
+    if rate is None:
+        return "dim"
+    return "green" if rate == 1 else "red" if rate == 0 else "yellow"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _seconds(ms: float | None) -> str:
+    if ms is None:
+        return ""
+    return f"{ms / 1000:.1f} s" if ms >= 100 else f"{ms:.0f} ms"  # noqa: PLR2004 - readable digits
+
+
+def _milliseconds(ms: float | None) -> str:
+    return "" if ms is None else f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"  # noqa: PLR2004 - readable digits

@@ -1,0 +1,247 @@
+"""The summary of one run: the numbers of `summary.json`, from its records and transcripts."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from mcptrials.record import SCHEMA_VERSION, Record
+from mcptrials.report.tools import tool_rows
+from mcptrials.stats import Estimate, estimate, estimate_pass_at, estimate_pass_hat, largest_k
+from mcptrials.store import Run
+from mcptrials.task import Task
+
+SHOWN_K = 10
+"""pass@k and pass^k are given for every k up to here, and for the largest."""
+SUSPECT_TRIALS = 2
+"""A task that no one of so many scored trials passes is suspect: most often the task or its grader is broken."""
+WEAK_SHARE = 0.3
+"""Warned of, when on more than this share of the tasks passing trials need at most one call."""
+MIN_TASKS = 5
+"""Below, an interval over tasks says little."""
+
+Group = tuple[str, str]
+
+
+def summarise(run: Run) -> dict[str, Any]:
+    """All numbers of a run; rates are over scored trials only, with what was not scored beside them."""
+    records = run.records()
+    tasks = run.tasks
+    missing = len(run.planned()) - len(records)
+    by_arm = {arm: [record for record in records if record.arm == arm] for arm in run.arms}
+    labels = _labels(run)
+    rows = [row for arm, mine in by_arm.items() for row in _task_rows(arm, mine, tasks)]
+    suspects = _suspects(records)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": run.run_id,
+        "run_dir": str(run.folder),
+        "complete": missing == 0 and _invalid_share(records) <= run.manifest["max_invalid"],
+        "scripted": run.scripted,
+        "split": run.manifest["split"],
+        "planned": len(run.planned()),
+        "missing": missing,
+        "use": run.manifest.get("use"),
+        "arms": [_arm_row(arm, labels[arm], mine, tasks) for arm, mine in by_arm.items()],
+        "tasks": rows,
+        "classes": [row for arm, mine in by_arm.items() for row in _class_rows(arm, mine, tasks)],
+        "tools": tool_rows(run, records),
+        "totals": _totals(records),
+        "causes": _causes(records),
+        "suspects": suspects,
+        "warnings": _warnings(rows, records, tasks, suspects),
+    }
+
+
+def _labels(run: Run) -> dict[str, str]:
+    """Arm labels; two that read alike carry their ids."""
+    count = Counter(arm.label for arm in run.arms.values())
+    return {key: arm.label if count[arm.label] == 1 else f"{arm.label} [{key}]" for key, arm in run.arms.items()}
+
+
+def _scores(records: Iterable[Record], tasks: Mapping[str, Task]) -> dict[str, list[float]]:
+    scores: dict[str, list[float]] = {}
+    for record in records:
+        if record.passed is not None and record.task_id in tasks:
+            scores.setdefault(record.task_id, []).append(float(record.passed))
+    return scores
+
+
+def _groups(tasks: Mapping[str, Task], among: Iterable[str]) -> dict[str, str] | None:
+    """Clusters for the standard error; a task without a group is one of its own."""
+    groups = {task_id: tasks[task_id].group or f"\0{task_id}" for task_id in among}
+    return groups if any(tasks[task_id].group for task_id in groups) else None
+
+
+def _arm_row(arm: str, label: str, records: Sequence[Record], tasks: Mapping[str, Task]) -> dict[str, Any]:
+    scores = _scores(records, tasks)
+    groups = _groups(tasks, scores)
+    found = estimate(scores, groups)
+    ks = _shown_ks(largest_k(scores))
+    pass_at = {str(k): estimate_pass_at(scores, k, groups) for k in ks}
+    pass_hat = {str(k): estimate_pass_hat(scores, k, groups) for k in ks}
+    return {
+        "arm": arm,
+        "label": label,
+        "n_tasks": found.n_tasks,
+        "n_trials": found.n_trials,
+        **_counts(records),
+        "rate": found.mean,
+        "se": found.se,
+        "ci_low": found.ci_low,
+        "ci_high": found.ci_high,
+        "n_eff": found.n_eff,
+        "method": found.method,
+        "scope": "tasks-like-these",
+        "pass_at": {k: each.mean for k, each in pass_at.items()},
+        "pass_at_ci": {k: _interval(each) for k, each in pass_at.items()},
+        "pass_hat": {k: each.mean for k, each in pass_hat.items()},
+        "pass_hat_ci": {k: _interval(each) for k, each in pass_hat.items()},
+        **_bounds(records, tasks),
+        "distinct_trials": len({(record.task_id, record.reply_hash) for record in records if record.scored}),
+    }
+
+
+def _shown_ks(largest: int) -> list[int]:
+    return sorted({*range(1, min(largest, SHOWN_K) + 1), *([largest] if largest else [])})
+
+
+def _interval(found: Estimate) -> list[float | None]:
+    return [found.ci_low, found.ci_high]
+
+
+def _counts(records: Sequence[Record]) -> dict[str, int]:
+    verdicts = Counter(record.verdict for record in records)
+    return {verdict: verdicts[verdict] for verdict in ("passed", "failed", "invalid", "pending")}
+
+
+def _invalid_share(records: Sequence[Record]) -> float:
+    """Of nothing it is all: a run without records is not complete."""
+    return sum(record.verdict == "invalid" for record in records) / len(records) if records else 1.0
+
+
+def _bounds(records: Sequence[Record], tasks: Mapping[str, Task]) -> dict[str, float | None]:
+    """What is not scored is not random: the rate if all of it had failed, and if all had passed."""
+
+    def rate(filled: float) -> float | None:
+        scores: dict[str, list[float]] = {}
+        for record in records:
+            if record.task_id in tasks:
+                value = filled if record.passed is None else float(record.passed)
+                scores.setdefault(record.task_id, []).append(value)
+        return estimate(scores).mean
+
+    unscored = sum(not record.scored for record in records)
+    return {
+        "share_not_scored": unscored / len(records) if records else None,
+        "rate_if_failed": rate(0.0),
+        "rate_if_passed": rate(1.0),
+    }
+
+
+def _task_rows(arm: str, records: Sequence[Record], tasks: Mapping[str, Task]) -> list[dict[str, Any]]:
+    return [
+        _task_row(arm, task, [record for record in records if record.task_id == task_id])
+        for task_id, task in tasks.items()
+    ]
+
+
+def _task_row(arm: str, task: Task, records: Sequence[Record]) -> dict[str, Any]:
+    scored = [record for record in records if record.scored]
+    passed = [record for record in scored if record.passed]
+    durations = [record.duration_ms for record in records if record.duration_ms is not None]
+    return {
+        "task_id": task.id,
+        "arm": arm,
+        **_counts(records),
+        "rate": len(passed) / len(scored) if scored else None,
+        "expects": task.expects,
+        "calls_p50": median(record.tool_calls for record in scored) if scored else None,
+        "duration_ms_p50": median(durations) if durations else None,
+        "passed_without_call": sum(record.tool_calls == 0 for record in passed) if task.expects == "act" else 0,
+        "causes": dict(Counter(record.cause for record in records if record.cause)),
+    }
+
+
+def _class_rows(arm: str, records: Sequence[Record], tasks: Mapping[str, Task]) -> list[dict[str, Any]]:
+    """Success by what a task expects: one pooled rate hides a model that always calls, or never does."""
+    rows = []
+    for expects in dict.fromkeys(task.expects for task in tasks.values()):
+        chosen = {task_id: task for task_id, task in tasks.items() if task.expects == expects}
+        mine = [record for record in records if record.task_id in chosen]
+        scores = _scores(mine, chosen)
+        found = estimate(scores, _groups(chosen, scores))
+        interval = {"ci_low": found.ci_low, "ci_high": found.ci_high}
+        rows.append(
+            {"arm": arm, "class": expects, "n_tasks": len(chosen), **_counts(mine), "rate": found.mean, **interval}
+        )
+    return rows
+
+
+def _totals(records: Sequence[Record]) -> dict[str, Any]:
+    def known(name: str) -> Any:
+        values = [getattr(record, name) for record in records]
+        return None if any(value is None for value in values) else sum(values)
+
+    names = ("tool_calls", "tool_errors", "protocol_errors", "contract_violations")
+    tokens = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
+    durations = [record.duration_ms for record in records if record.duration_ms is not None]
+    return {
+        "trials": len(records),
+        **_counts(records),
+        **{name: sum(getattr(record, name) for record in records) for name in names},
+        **{name: known(name) if records else None for name in tokens},
+        "duration_ms": sum(durations) if durations else None,
+        "duration_ms_p50": median(durations) if durations else None,
+        "wait_ms": sum(record.wait_ms or 0 for record in records),
+    }
+
+
+def _causes(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Why trials did not pass, most frequent first."""
+    count = Counter((r.verdict, r.blame, r.cause) for r in records if r.verdict in ("failed", "invalid"))
+    return [
+        {"verdict": verdict, "blame": blame, "cause": cause, "trials": number}
+        for (verdict, blame, cause), number in count.most_common()
+    ]
+
+
+def _suspects(records: Sequence[Record]) -> list[dict[str, Any]]:
+    scored: dict[str, list[bool]] = {}
+    for record in records:
+        if record.passed is not None:
+            scored.setdefault(record.task_id, []).append(record.passed)
+    return [
+        {"task_id": task_id, "trials": len(passes), "reason": "no trial passed: check the task and its graders"}
+        for task_id, passes in scored.items()
+        if len(passes) >= SUSPECT_TRIALS and not any(passes)
+    ]
+
+
+def _warnings(
+    rows: Sequence[Mapping[str, Any]],
+    records: Sequence[Record],
+    tasks: Mapping[str, Task],
+    suspects: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    found = [f"suspect task {each['task_id']}: no one of {each['trials']} scored trials passed" for each in suspects]
+    untouched = sum(row["passed_without_call"] for row in rows)
+    if untouched:
+        found.append(f"{untouched} trials passed without a call to the server: their tasks leak or can be guessed")
+    found += _weak_tasks(records, tasks)
+    if 0 < len(tasks) < MIN_TASKS:
+        found.append(f"{len(tasks)} tasks are too few for inference: at least {MIN_TASKS} are needed, 20 are a start")
+    return found
+
+
+def _weak_tasks(records: Sequence[Record], tasks: Mapping[str, Task]) -> list[str]:
+    calls: dict[str, list[int]] = {}
+    for record in records:
+        if record.passed and tasks[record.task_id].expects == "act":
+            calls.setdefault(record.task_id, []).append(record.tool_calls)
+    weak = [task_id for task_id, counts in calls.items() if max(counts) <= 1]
+    if not calls or len(weak) <= WEAK_SHARE * len(calls):
+        return []
+    return [
+        f"{len(weak)} of {len(calls)} tasks with passes need at most one call: the suite tests little of the server"
+    ]

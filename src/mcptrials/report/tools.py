@@ -1,0 +1,52 @@
+"""Numbers per tool: how often it was called, how often it failed, how long it took, how much it said."""
+
+from collections.abc import Sequence
+from statistics import median, quantiles
+from typing import Any
+
+from mcptrials.record import Record
+from mcptrials.store import Run
+from mcptrials.transcript import CallMade
+
+
+def tool_rows(run: Run, records: Sequence[Record]) -> list[dict[str, Any]]:
+    """One row per arm and tool, most called first."""
+    calls: dict[tuple[str, str], list[CallMade]] = {}
+    for record in records:
+        if record.tool_calls:
+            for made in run.transcript(record).calls:
+                calls.setdefault((record.arm, made.call.tool), []).append(made)
+    rows = [_row(arm, name, made) for (arm, name), made in calls.items()]
+    return sorted(rows, key=lambda row: (-row["calls"], row["name"]))
+
+
+def _row(arm: str, name: str, made: Sequence[CallMade]) -> dict[str, Any]:
+    answers = [each.answer for each in made if each.answer]
+    times = [answer.ms for answer in answers if answer.status in ("ok", "tool_error", "protocol_error")]
+    shown = [len(answer.shown) for answer in answers if answer.status == "ok"]
+    return {
+        "name": name,
+        "arm": arm,
+        "calls": len(made),
+        "errors": sum(answer.status != "ok" for answer in answers),
+        "tool_errors": sum(answer.status == "tool_error" for answer in answers),
+        "argument_errors": sum(each.call.argument_error is not None for each in made),
+        "rejected_though_valid": sum(_rejected_though_valid(each) for each in made),
+        "unknown": any(each.call.unknown_tool for each in made),
+        "ms_p50": median(times) if times else None,
+        "ms_p95": _p95(times),
+        "result_tokens_p50": None,
+        "result_chars_p50": median(shown) if shown else None,
+    }
+
+
+def _rejected_though_valid(made: CallMade) -> bool:
+    """An error on arguments that fit the schema: what the schema does not say."""
+    failed = made.answer is not None and made.answer.status in ("tool_error", "protocol_error")
+    return failed and made.call.argument_error is None and not made.call.unknown_tool
+
+
+def _p95(times_ms: Sequence[float]) -> float | None:
+    if len(times_ms) < 2:  # noqa: PLR2004 - a quantile needs two points
+        return times_ms[0] if times_ms else None
+    return quantiles(times_ms, n=20, method="inclusive")[-1]
