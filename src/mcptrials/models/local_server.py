@@ -13,6 +13,9 @@ import time
 from pathlib import Path
 from typing import TextIO
 
+NO_RUNTIME = 3
+"""Exit code: the runtime is not installed, or cannot be loaded."""
+
 
 def main() -> None:
     """Serve until standard input is closed."""
@@ -25,7 +28,8 @@ def main() -> None:
     parent.start()
     began = time.perf_counter()
     server = _serve(options, api_key)
-    print("READY", server.listening_address, round(time.perf_counter() - began, 2), file=ready, flush=True)
+    ready.write(f"READY {server.listening_address} {time.perf_counter() - began:.2f}\n")
+    ready.flush()
     parent.join()
 
 
@@ -54,7 +58,11 @@ def _end_with_parent() -> None:
 def _serve(options: argparse.Namespace, api_key: str) -> "xllamacpp.Server":  # type: ignore[name-defined] # noqa: F821
     # Spinning threads make generation 13 to 18 times slower as soon as another process wants a core.
     os.environ["OMP_WAIT_POLICY"] = "passive"
-    import xllamacpp  # noqa: PLC0415 - the variable is read when the library is loaded
+    try:
+        import xllamacpp  # noqa: PLC0415 - the variable is read when the library is loaded
+    except ImportError as exc:
+        sys.stderr.write(f"{type(exc).__name__}: {exc}\n")
+        sys.exit(NO_RUNTIME)
 
     params = xllamacpp.CommonParams()
     params.model.path = options.model
@@ -69,6 +77,7 @@ def _serve(options: argparse.Namespace, api_key: str) -> "xllamacpp.Server":  # 
     params.ui = params.endpoint_slots = False
     params.cors_origins = ""
     params.cache_ram_mib, params.offline = 0, True
+    params.fit_params = False  # it may shrink the context
     params.verbosity = 1
     return xllamacpp.Server(params)
 

@@ -95,8 +95,8 @@ async def _fetch(weights: Weights, path: Path, progress: Progress) -> None:
     else:
         raise UsageError(
             f"the weights of {weights.name} could not be fetched ({'; '.join(reasons)})",
-            where=str(path.parent),
-            hint=f"check the network and run again, or get {weights.file} from {weights.upstream} and use local:/PATH",
+            where=str(path),
+            hint=f"check the network and run again, or put {weights.file} from {weights.upstream} there",
         )
     for source in sources_of(weights):
         shutil.rmtree(_scratch(path, source), ignore_errors=True)
