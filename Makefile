@@ -21,7 +21,7 @@ check: $(VENV)/.dev  ## format, lint, types, import layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache | tail -n 12
+	@$(BIN)/lint-imports --no-cache --no-logo
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff format .
