@@ -167,6 +167,10 @@ class ServerChannel(Protocol):
         """
         ...
 
+    async def settle(self) -> int | None:
+        """The exit code of a server whose output ended, which may take a moment; None when it lives on."""
+        ...
+
     def exited(self) -> ServerExit | None:
         """How the server ended, once it has."""
         ...
@@ -207,7 +211,13 @@ class ServerSession(Protocol):
     """What is wrong with the tool list, in one line each; the tools concerned are not in `tools`."""
     startup_ms: float
 
-    async def call(self, tool: str, arguments: Any, timeout_s: float) -> CallResult: ...
+    async def call(self, tool: str, arguments: Any, timeout_s: float) -> CallResult:
+        """One call; what comes of it is a result, also a refusal, a silence or the server's end.
+
+        Raises:
+            ServerError: contract_violation, when what the server writes cannot be read any further.
+        """
+        ...
 
 
 # --- Host ----------------------------------------------------------------------------------------------------------

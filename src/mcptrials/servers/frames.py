@@ -1,19 +1,30 @@
 """The SDK's stream pair over a channel, where every line is looked at before the engine sees it."""
 
+import json
+import math
+import re
 from types import TracebackType
 from typing import Any, Self
 
 import anyio
+from mcp.shared.dispatcher import as_request_id, coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, jsonrpc_message_adapter
+from mcp_types import JSONRPCError, JSONRPCNotification, jsonrpc_message_adapter
 from mcp_types.jsonrpc import ErrorData
 from pydantic import ValidationError
 
-from mcptrials.encoding import dump_text, parse_json
+from mcptrials.encoding import dump_text
+from mcptrials.errors import ServerError
 from mcptrials.protocols import ServerChannel, SessionHooks
 
-_MALFORMED = ErrorData(code=-32603, message="malformed response")
+MALFORMED = ErrorData(code=-32603, message="the answer is no valid response")
+"""What the engine is told in place of an answer that it would drop, which would look like a hang."""
+MAX_REPORTS = 1000
+"""Of violations, and of notifications, in one session; all of them stand in the wire log."""
+MAX_DEPTH = 500
+"""Levels of a message: deeper ones could not be written to the transcript."""
 _SHOWN = 300
+_ID = re.compile(rb'"id"\s*:\s*(\d+)')
 
 
 class FrameReader:
@@ -27,13 +38,30 @@ class FrameReader:
         """Raw JSON-RPC errors as they came over the wire, by request id."""
         self.malformed: dict[Any, Any] = {}
         """Answers that are no valid response, by request id."""
+        self.ended = False
+        """Whether the server's output is over."""
+        self.failure: ServerError | None = None
+        """Why its output cannot be read any further."""
         self._answered: set[Any] = set()
+        self._given_up: set[Any] = set()
+        self._reports = self._notifications = 0
+
+    def give_up(self) -> None:
+        """No answer is awaited any longer; one that comes all the same is late."""
+        self._given_up |= self.awaited
+        self.awaited.clear()
+
+    def give_up_on(self, number: int) -> None:
+        self.awaited.discard(number)
+        self._given_up.add(number)
 
     async def __anext__(self) -> SessionMessage:
         while True:
             try:
                 line = await self._channel.receive()
-            except EOFError:
+            except (EOFError, ServerError) as exc:
+                self.ended = True
+                self.failure = exc if isinstance(exc, ServerError) else None
                 raise StopAsyncIteration from None
             message = self._message(line)
             if message is not None:
@@ -49,51 +77,96 @@ class FrameReader:
         return self
 
     def _message(self, line: bytes) -> Any:
-        value = self._parse(line)
+        value, exact = self._parse(line)
         if not isinstance(value, dict):
-            return None
-        self._note(value)
-        try:
-            return jsonrpc_message_adapter.validate_python(value, by_name=False)
-        except ValidationError as exc:
-            self._hooks.violation("malformed_message", f"{exc.errors()[0]['msg']}: {_shorten(line)}")
-        number = value.get("id")
-        if "method" in value or not isinstance(number, str | int) or number not in self._answered:
-            return None
-        self.malformed[number] = value.get("result", value)
-        return JSONRPCError(jsonrpc="2.0", id=number, error=_MALFORMED)
+            return self._unreadable(line)
+        message = self._validated(value, line)
+        if isinstance(message, JSONRPCNotification):
+            return self._notification(message)
+        return message if "method" in value else self._answer(value, message if exact else None)
 
-    def _parse(self, line: bytes) -> Any:
+    def _parse(self, line: bytes) -> tuple[Any, bool]:
+        """The value of a line (None without one), and whether it is just what was sent."""
         try:
             text = line.decode()
         except UnicodeDecodeError as exc:
-            self._hooks.violation("invalid_utf8", f"byte {exc.start}: {_shorten(line)}")
+            self._violation("invalid_utf8", f"byte {exc.start}: {_shorten(line)}")
             text = line.decode("utf-8", "replace")
         try:
-            value = parse_json(text)
+            value, odd = _value(text)
         except (ValueError, RecursionError):
-            self._hooks.violation("stdout_not_json", _shorten(line))
-            return None
-        if not isinstance(value, dict):
-            self._hooks.violation("malformed_message", f"not an object: {_shorten(line)}")
-        return value
+            self._violation("stdout_not_json", _shorten(line))
+            return None, False
+        if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _deeper(value, MAX_DEPTH):
+            self._violation("nested_too_deeply", _shorten(line))
+            return None, False
+        if odd:
+            self._violation("number_not_json", f"{odd[0]}: {_shorten(line)}")
+        elif not isinstance(value, dict):
+            self._violation("malformed_message", f"not an object: {_shorten(line)}")
+        return value, not odd
 
-    def _note(self, value: dict[str, Any]) -> None:
-        method, number = value.get("method"), value.get("id")
-        if isinstance(method, str):
-            if "id" not in value:
-                self._hooks.notification(method, value.get("params"))
-            return
-        if not isinstance(number, str | int):
-            return
-        if number in self.awaited:
-            self.awaited.discard(number)
-            self._answered.add(number)
-            if "error" in value:
-                self.errors[number] = value["error"]
-        else:
-            what = "duplicate_reply" if number in self._answered else "reply_to_unknown_id"
-            self._hooks.violation(what, f"id {number!r}")
+    def _unreadable(self, line: bytes) -> JSONRPCError | None:
+        """Ends the wait for an answer that cannot be read, if at least its id can."""
+        found = _ID.search(line[:_SHOWN])
+        number = int(found.group(1)) if found else None
+        return self._malformed(number, _shorten(line)) if number in self.awaited else None
+
+    def _validated(self, value: dict[str, Any], line: bytes) -> Any:
+        try:
+            message = jsonrpc_message_adapter.validate_python(value, by_name=False)
+        except ValidationError as exc:
+            self._violation("malformed_message", f"{exc.errors()[0]['msg']}: {_shorten(line)}")
+            return None
+        if "result" in value and "error" in value:
+            self._violation("malformed_message", f"both result and error: {_shorten(line)}")
+            return None
+        return message
+
+    def _notification(self, message: JSONRPCNotification) -> None:
+        """Nothing in the engine waits for notifications: they are told and go no further."""
+        self._notifications += 1
+        if self._notifications <= MAX_REPORTS:
+            self._hooks.notification(message.method, message.params)
+        elif self._notifications == MAX_REPORTS + 1:
+            self._violation("flood", f"more than {MAX_REPORTS} notifications; the rest stands in the wire log only")
+
+    def _answer(self, value: dict[str, Any], message: Any) -> Any:
+        number = _request_id(value.get("id"))
+        if number is None and message is None:
+            return None  # no answer at all, and reported as that
+        if number not in self.awaited:
+            self._violation(self._why_unawaited(number), f"id {number!r}")
+            return None
+        if value["id"] != number:
+            self._violation("changed_id", f"{value['id']!r} in the answer to {number!r}")
+        if message is None:
+            return self._malformed(number, value.get("result", value))
+        if "error" in value:
+            self.errors[number] = value["error"]
+        self._settle(number)
+        return message
+
+    def _malformed(self, number: Any, result: Any) -> JSONRPCError:
+        self.malformed[number] = result
+        self._settle(number)
+        return JSONRPCError(jsonrpc="2.0", id=number, error=MALFORMED)
+
+    def _settle(self, number: Any) -> None:
+        self.awaited.discard(number)
+        self._answered.add(number)
+
+    def _why_unawaited(self, number: Any) -> str:
+        if number in self._answered:
+            return "duplicate_reply"
+        return "late_reply" if number in self._given_up else "reply_to_unknown_id"
+
+    def _violation(self, what: str, detail: str) -> None:
+        self._reports += 1
+        if self._reports <= MAX_REPORTS:
+            self._hooks.violation(what, detail)
+        elif self._reports == MAX_REPORTS + 1:
+            self._hooks.violation("flood", f"more than {MAX_REPORTS} breaches; the rest stands in the wire log only")
 
     async def aclose(self) -> None:
         """The channel belongs to whoever opened it."""
@@ -110,14 +183,13 @@ class FrameReader:
 class FrameWriter:
     """What we say, one line per message, equal to the values that were given."""
 
-    def __init__(self, channel: ServerChannel) -> None:
-        self._channel = channel
-        self.awaited: set[Any] = set()
+    def __init__(self, channel: ServerChannel, awaited: set[Any]) -> None:
+        self._channel, self._awaited = channel, awaited
 
     async def send(self, item: SessionMessage, /) -> None:
         value = item.message.model_dump(by_alias=True, exclude_unset=True)
         if "method" in value and "id" in value:
-            self.awaited.add(value["id"])
+            self._awaited.add(value["id"])
         await self._channel.send(dump_text(value).encode())
 
     async def aclose(self) -> None:
@@ -130,6 +202,37 @@ class FrameWriter:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _request_id(value: Any) -> Any:
+    """As the engine correlates it: `"7"` and 7 are one id, True is none."""
+    number = as_request_id(value)
+    return None if number is None else coerce_request_id(number)
+
+
+def _value(text: str) -> tuple[Any, list[str]]:
+    """A JSON value, with the numbers that JSON does not have (NaN) or no double holds (1e999): they become text."""
+    odd: list[str] = []
+
+    def constant(written: str) -> str:
+        odd.append(written)
+        return written
+
+    def number(written: str) -> float | str:
+        value = float(written)
+        return value if math.isfinite(value) else constant(written)
+
+    return json.loads(text, parse_constant=constant, parse_float=number), odd
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    row = [value]
+    for _ in range(levels):
+        if not row:
+            return False
+        held = [each.values() if isinstance(each, dict) else each for each in row if isinstance(each, dict | list)]
+        row = [item for items in held for item in items]
+    return bool(row)
 
 
 def _shorten(line: bytes) -> str:

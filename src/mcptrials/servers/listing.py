@@ -6,7 +6,7 @@ from typing import Any
 
 from mcptrials.presentation import RawTool
 
-MAX_PAGES = 1000
+MAX_PAGES = 250
 MAX_TOOLS = 10_000
 
 
@@ -56,7 +56,7 @@ def _checked(items: list[Any], problems: list[str]) -> Listing:
     for index, item in enumerate(items):
         problem = _problem(item)
         name = item.get("name") if isinstance(item, dict) else None
-        label = f"tool {name!r}" if isinstance(name, str) and name else f"tool number {index + 1}"
+        label = f"tool {name!r:.100}" if isinstance(name, str) and name else f"tool number {index + 1}"
         if problem is None and name in tools:
             problem = "is listed twice"
         if problem is None:
@@ -69,8 +69,11 @@ def _checked(items: list[Any], problems: list[str]) -> Listing:
 def _problem(tool: Any) -> str | None:
     if not isinstance(tool, dict):
         return "is not an object"
-    if not isinstance(tool.get("name"), str) or not tool["name"]:
+    name = tool.get("name")
+    if not isinstance(name, str) or not name:
         return "has no name"
+    if any("\ud800" <= char <= "\udfff" for char in name):
+        return "has a name that is no Unicode text"
     schema = tool.get("inputSchema")
     if not isinstance(schema, dict):
         return f"has no object as inputSchema, but {schema!r}"[:120]

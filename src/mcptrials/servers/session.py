@@ -17,7 +17,6 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
-    CONNECTION_CLOSED,
     PROTOCOL_VERSION_META_KEY,
     REQUEST_TIMEOUT,
     UNSUPPORTED_PROTOCOL_VERSION,
@@ -28,17 +27,22 @@ from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from mcptrials.encoding import canonical_hash
-from mcptrials.errors import ServerError, describe
+from mcptrials.errors import ServerError
 from mcptrials.presentation import RawTool
 from mcptrials.protocols import CallResult, ServerChannel, SessionHooks
-from mcptrials.servers.background import background
-from mcptrials.servers.frames import FrameReader, FrameWriter
+from mcptrials.servers.background import bare
+from mcptrials.servers.frames import MALFORMED, FrameReader, FrameWriter
 from mcptrials.servers.listing import list_tools
 
 Era = Literal["auto", "modern", "legacy"]
 CLIENT_INFO = Implementation(name="mcptrials", version="0.1.0")
+_CLIENT = CLIENT_INFO.model_dump(by_alias=True, mode="json", exclude_none=True)
 _FIRST_ID = 100
 """Our own request ids begin here, above those of the handshake: ids are never used twice (spec, basic)."""
+_PROBE_SHARE = 1 / 3
+"""Of the time to connect, for a server that does not answer the modern probe; the rest is for the legacy handshake."""
+_WRITE_GRACE_S = 1.0
+"""The engine's time limit begins when a request is written; a server that does not read must not hold it up."""
 
 
 @asynccontextmanager
@@ -55,14 +59,12 @@ async def open_session(
         ServerError: server_start, with what the server said last on its stderr.
     """
     began = time.monotonic()
-    reader, writer = FrameReader(channel, hooks), FrameWriter(channel)
-    reader.awaited = writer.awaited
-    engine = JSONRPCDispatcher(reader, writer)
+    reader = FrameReader(channel, hooks)
+    engine = JSONRPCDispatcher(reader, FrameWriter(channel, reader.awaited))
     client = ClientSession(dispatcher=engine, client_info=CLIENT_INFO)
-    async with background() as tasks:
-        del tasks  # the group only unwraps what the client's own group raises
+    with bare():
         async with client:
-            session = McpSession(server, client, engine, reader)
+            session = McpSession(server, client, engine, reader, hooks)
             await _connect(session, channel, era, connect_s)
             session.startup_ms = (time.monotonic() - began) * 1000
             yield session
@@ -71,36 +73,39 @@ async def open_session(
 async def _connect(session: "McpSession", channel: ServerChannel, era: Era, connect_s: float) -> None:
     try:
         with anyio.fail_after(connect_s):
-            await session.negotiate(era)
+            await session.negotiate(era, connect_s)
             await session.list()
-    except TimeoutError as exc:
-        what = f"did not finish the handshake and its tool list within {connect_s:g} s"
-        raise ServerError("server_start", _with_stderr(session.server, what, channel)) from exc
+    except TimeoutError:
+        what = f"did not answer {session.step} within {connect_s:g} s"
     except MCPError as exc:
-        lost = exc.code == CONNECTION_CLOSED and not session.answered_with_error
-        what = "ended before the handshake was done" if lost else f"refused the handshake: {exc.code} {exc.message}"
-        raise ServerError("server_start", _with_stderr(session.server, what, channel)) from exc
-    except (ValidationError, RuntimeError) as exc:
-        what = f"answered the handshake with a malformed result: {describe(exc)[:300]}"
-        raise ServerError("server_start", _with_stderr(session.server, what, channel)) from exc
-
-
-def _with_stderr(server: str, what: str, channel: ServerChannel) -> str:
+        what = await session.why_failed(exc, channel)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        what = f"answered {session.step} with a malformed result: {place}: {first['msg']}"
+    except RuntimeError as exc:
+        what = f"answered {session.step} with what cannot be used: {exc}"
+    else:
+        return
     lines = [line.strip() for line in channel.stderr_tail().splitlines() if line.strip()]
     last = f"; last line of its stderr: {lines[-1][:300]}" if lines else "; its stderr is empty"
-    return f"server {server!r} {what}{last}"
+    raise ServerError("server_start", f"server {session.server!r} {what}{last}")
 
 
 class McpSession:
     """See `protocols.ServerSession`."""
 
-    def __init__(self, server: str, client: ClientSession, engine: JSONRPCDispatcher, reader: FrameReader) -> None:
+    def __init__(
+        self, server: str, client: ClientSession, engine: JSONRPCDispatcher, reader: FrameReader, hooks: SessionHooks
+    ) -> None:
         self.server = server
         self.tools: Sequence[RawTool] = ()
         self.problems: Sequence[str] = ()
         self.tools_hash = ""
         self.startup_ms = 0.0
-        self._client, self._engine, self._reader = client, engine, reader
+        self.step = "the handshake"
+        """What of connecting is being done."""
+        self._client, self._engine, self._reader, self._hooks = client, engine, reader, hooks
         self._ids = itertools.count(_FIRST_ID)
 
     @property
@@ -126,97 +131,127 @@ class McpSession:
     def instructions(self) -> str | None:
         return self._client.instructions
 
-    @property
-    def answered_with_error(self) -> bool:
-        """Whether the server itself sent any JSON-RPC error."""
-        return bool(self._reader.errors)
-
-    async def negotiate(self, era: Era) -> None:
+    async def negotiate(self, era: Era, connect_s: float) -> None:
         if era == "legacy":
             await self._client.initialize()
         elif era == "modern":
-            await self._client.discover()
+            self._client.adopt(await self._discover(LATEST_MODERN_VERSION))
         else:
-            await self._probe(LATEST_MODERN_VERSION)
+            await self._find_era(connect_s * _PROBE_SHARE)
 
-    async def _probe(self, version: str, *, again: bool = True) -> None:
-        """Modern first; whatever is no positive evidence of it means legacy (spec, basic/versioning)."""
+    async def _find_era(self, patience_s: float) -> None:
+        """Modern first; whatever is no positive evidence of it means legacy (spec, basic/versioning).
+
+        An error that names a version in common is such evidence, also from `initialize`: then the server had read the
+        probe, only too late for us.
+        """
+        version = LATEST_MODERN_VERSION
+        for attempt in (1, 2):
+            try:
+                if not await self._probe(version, patience_s):
+                    await self._client.initialize()
+            except MCPError as exc:
+                mutual = _mutual_versions(exc)
+                if attempt == 2 or not mutual:  # noqa: PLR2004 - the last
+                    raise
+                version = mutual[-1]
+            else:
+                return
+
+    async def _probe(self, version: str, patience_s: float) -> bool:
+        """Whether the server speaks the modern protocol."""
         try:
-            found = DiscoverResult.model_validate(await self._client.send_discover(version))
+            with anyio.fail_after(patience_s):
+                found = await self._discover(version)
+        except (TimeoutError, ValidationError):
+            self._reader.give_up()
+            return False
         except MCPError as exc:
-            mutual = _mutual_versions(exc)
-            if mutual and again:
-                return await self._probe(mutual[-1], again=False)
-            if exc.code == CONNECTION_CLOSED and not self.answered_with_error:
+            if self._reader.ended or _mutual_versions(exc):
                 raise
-        except ValidationError:
-            pass
-        else:
-            if any(known in found.supported_versions for known in MODERN_PROTOCOL_VERSIONS):
-                return self._client.adopt(found)
-        await self._client.initialize()
-        return None
+            return False
+        modern = any(known in found.supported_versions for known in MODERN_PROTOCOL_VERSIONS)
+        if modern:
+            self._client.adopt(found)
+        return modern
+
+    async def _discover(self, version: str) -> DiscoverResult:
+        options: CallOptions = {"request_id": next(self._ids), "cancel_on_abandon": False}  # spec, basic: cancellation
+        result = await self._engine.send_raw_request("server/discover", {"_meta": _modern_meta(version)}, options)
+        # How long the answer may be cached does not matter here, nor whether that is well said.
+        return DiscoverResult.model_validate(result | {"ttlMs": 0, "cacheScope": "private"})
 
     async def list(self) -> None:
         """Fetches all pages of the tool list."""
-        listing = await list_tools(lambda params: self._send("tools/list", params, None))
+        self.step = "tools/list"
+        listing = await list_tools(lambda params: self._request("tools/list", params, {"request_id": next(self._ids)}))
         self.tools, self.problems = listing.tools, listing.problems
         self.tools_hash = canonical_hash(listing.tools)
 
-    async def _send(self, method: str, params: dict[str, Any], timeout_s: float | None) -> Any:
-        return await self._send_as(next(self._ids), method, params, timeout_s)
+    async def why_failed(self, exc: MCPError, channel: ServerChannel) -> str:
+        """What went wrong in connecting: what the server sent is told from what the engine made up."""
+        if self._reader.failure:
+            return f"broke off {self.step}: {self._reader.failure.message}"
+        if exc.error.message == MALFORMED.message:
+            answer = [*self._reader.malformed.values()][-1]
+            return f"answered {self.step} with what is no valid response: {answer!r}"[:300]
+        sent = [each.get("message") for each in self._reader.errors.values() if isinstance(each, dict)]
+        if exc.message in sent:
+            return f"refused {self.step}: {exc.code} {exc.message}"
+        code = await channel.settle()
+        how = "closed its output" if code is None else f"exited with code {code}"
+        return f"{how} before {self.step} was done"
 
-    async def _send_as(self, number: int, method: str, params: dict[str, Any], timeout_s: float | None) -> Any:
-        options: CallOptions = {"request_id": number}
-        if timeout_s is not None:
-            options["timeout"] = timeout_s
-        return await self._engine.send_raw_request(method, params | self._meta(), options)
-
-    def _meta(self) -> dict[str, Any]:
-        """Modern requests carry version, identity and capabilities each time (spec, basic)."""
-        if not self._client.discover_result:
-            return {}
-        info = CLIENT_INFO.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return {
-            "_meta": {
-                PROTOCOL_VERSION_META_KEY: self.protocol_version,
-                CLIENT_INFO_META_KEY: info,
-                CLIENT_CAPABILITIES_META_KEY: {},
-            }
-        }
+    async def _request(self, method: str, params: dict[str, Any], options: CallOptions) -> Any:
+        modern = self.protocol_version if self._client.discover_result else None
+        meta = {"_meta": _modern_meta(modern)} if modern else {}
+        return await self._engine.send_raw_request(method, params | meta, options)
 
     async def call(self, tool: str, arguments: Any, timeout_s: float) -> CallResult:
-        """One `tools/call`; whatever comes of it is a result, never an exception."""
+        """One `tools/call`; what comes of it is a result, also a refusal, a silence or the server's end.
+
+        Raises:
+            ServerError: contract_violation, when what the server writes cannot be read any further.
+        """
         began = time.monotonic()
         number = next(self._ids)
         params = {"name": tool, "arguments": arguments}
         try:
-            result = await self._send_as(number, "tools/call", params, timeout_s)
+            with anyio.move_on_after(timeout_s + _WRITE_GRACE_S):
+                result = await self._request("tools/call", params, {"request_id": number, "timeout": timeout_s})
+                return CallResult(self._status(result), _since(began), result)
         except MCPError as exc:
             return self._failed(number, exc, _since(began))
-        return CallResult(_status(result), _since(began), result)
+        self._reader.give_up_on(number)
+        return CallResult("timeout", _since(began))
+
+    def _status(self, result: Mapping[str, Any]) -> Literal["ok", "tool_error", "contract_violation"]:
+        kind = result.get("resultType", "complete")
+        if kind == "complete" and isinstance(result.get("content"), list):
+            return "tool_error" if result.get("isError") is True else "ok"
+        what = "has no list 'content'" if kind == "complete" else f"is of type {kind!r}"[:100]
+        self._hooks.violation("malformed_result", f"a tools/call result {what}")
+        return "contract_violation"
 
     def _failed(self, number: int, exc: MCPError, ms: float) -> CallResult:
         """Tells what the server sent from what the engine made up: codes alone do not (spec, basic: -32000...)."""
+        if self._reader.failure:
+            raise self._reader.failure
         if number in self._reader.malformed:
             return CallResult("contract_violation", ms, self._reader.malformed[number])
         if number in self._reader.errors:
             return CallResult("protocol_error", ms, error=self._reader.errors[number])
-        if exc.code == REQUEST_TIMEOUT:
-            return CallResult("timeout", ms)
-        return CallResult("transport_lost", ms)
+        self._reader.give_up_on(number)
+        return CallResult("timeout" if exc.code == REQUEST_TIMEOUT else "transport_lost", ms)
+
+
+def _modern_meta(version: str) -> dict[str, Any]:
+    """Modern requests carry version, identity and capabilities each time (spec, basic)."""
+    return {PROTOCOL_VERSION_META_KEY: version, CLIENT_INFO_META_KEY: _CLIENT, CLIENT_CAPABILITIES_META_KEY: {}}
 
 
 def _since(began: float) -> float:
     return (time.monotonic() - began) * 1000
-
-
-def _status(result: Any) -> Literal["ok", "tool_error", "contract_violation"]:
-    if not isinstance(result, Mapping) or result.get("resultType", "complete") != "complete":
-        return "contract_violation"
-    if not isinstance(result.get("content"), list):
-        return "contract_violation"
-    return "tool_error" if result.get("isError") is True else "ok"
 
 
 def _mutual_versions(exc: MCPError) -> list[str]:

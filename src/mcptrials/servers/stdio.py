@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -26,9 +26,15 @@ from mcptrials.servers.background import background
 CHUNK = 1 << 18
 MAX_LINE = 64 << 20
 """Bytes of one message; a longer one ends the trial as a contract violation."""
+MAX_OUTPUT = 512 << 20
+"""Bytes of all messages; a server that writes without end ends the trial likewise."""
 STDERR_HEAD, STDERR_TAIL = 8 << 10, 24 << 10
 EXIT_GRACE_S = 2.0
 """How long a server may take to exit after each step of the shutdown."""
+_SETTLE_S = 0.5
+"""How long a server whose output ended may take to be gone."""
+_REST_S = 0.2
+"""How long the output of a server that is gone is read to its end; a process it left behind may hold it open."""
 _INHERITED = (
     "PATH",
     "LANG",
@@ -61,14 +67,15 @@ class StdioServer(Frozen):
         Raises:
             ServerError: server_start, when the command cannot be started.
         """
-        channel = StdioChannel(await self._spawn(place), place.wire(self.name))
-        async with background() as tasks:
-            tasks.start_soon(channel.drain_stderr)
-            try:
-                yield channel
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await channel.close()
+        with closing(place.wire(self.name)) as wire:
+            channel = StdioChannel(await self._spawn(place), wire)
+            async with background() as tasks:
+                tasks.start_soon(channel.drain_stderr)
+                try:
+                    yield channel
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await channel.close()
 
     async def _spawn(self, place: Place) -> Process:
         command = [place.expand(part) for part in (self.command, *self.args)]
@@ -78,7 +85,7 @@ class StdioServer(Frozen):
                 command, cwd=cwd, env=self._environment(place), stderr=subprocess.PIPE, start_new_session=True
             )
         except (OSError, ValueError) as exc:
-            reason = getattr(exc, "strerror", None) or exc
+            reason = f"{exc.strerror}: {exc.filename}" if isinstance(exc, OSError) and exc.filename else exc
             raise ServerError("server_start", f"server {self.name!r}: cannot start {command[0]!r}: {reason}") from exc
 
     def _environment(self, place: Place) -> dict[str, str]:
@@ -104,10 +111,11 @@ class StdioChannel:
     def __init__(self, process: Process, wire: WireLog) -> None:
         self._process, self._wire = process, wire
         self._buffer = bytearray()
-        self._scanned = 0
+        self._scanned = self._received = 0
         self._stderr = _CappedText()
+        self._stdout_over, self._stderr_over = anyio.Event(), anyio.Event()
+        self._draining = anyio.CancelScope(shield=True)
         self._exit: ServerExit | None = None
-        self._output_ended = False
 
     async def send(self, line: bytes) -> None:
         """Raises:
@@ -117,14 +125,17 @@ class StdioChannel:
         stdin = self._process.stdin
         if stdin is None:
             raise anyio.ClosedResourceError
-        await stdin.send(line + b"\n")
+        try:
+            await stdin.send(line + b"\n")
+        except OSError as exc:
+            raise anyio.BrokenResourceError from exc
 
     async def receive(self) -> bytes:
         """The next line, without its end; what follows the last line end is a line too.
 
         Raises:
             EOFError: the server closed its output.
-            ServerError: contract_violation, when a message is larger than `MAX_LINE`.
+            ServerError: contract_violation, when a message or the whole output is larger than the bounds above.
         """
         while (end := self._buffer.find(b"\n", self._scanned)) < 0:
             self._scanned = len(self._buffer)
@@ -141,7 +152,7 @@ class StdioChannel:
         return line.removesuffix(b"\r")
 
     def _last_line(self) -> bytes:
-        self._output_ended = True
+        self._stdout_over.set()
         line = bytes(self._buffer)
         if not line:
             raise EOFError
@@ -151,12 +162,18 @@ class StdioChannel:
         return line
 
     async def _read_chunk(self) -> bytes:
-        return await _read(self._process.stdout)
+        chunk = await _read(self._process.stdout)
+        self._received += len(chunk)
+        if self._received > MAX_OUTPUT:
+            raise ServerError("contract_violation", f"the server wrote more than {MAX_OUTPUT >> 20} MiB to its stdout")
+        return chunk
 
     async def drain_stderr(self) -> None:
-        """Keeps the server's stderr flowing; runs for as long as the channel is open."""
-        while chunk := await _read(self._process.stderr):
-            self._stderr.add(chunk)
+        """Keeps the server's stderr flowing for as long as the channel is open, also while the trial is cancelled."""
+        with self._draining:
+            while chunk := await _read(self._process.stderr):
+                self._stderr.add(chunk)
+        self._stderr_over.set()
 
     def stderr_tail(self) -> str:
         return self._stderr.text()
@@ -164,8 +181,15 @@ class StdioChannel:
     def exited(self) -> ServerExit | None:
         return self._exit
 
-    async def settle(self, timeout_s: float = EXIT_GRACE_S) -> int | None:
-        """The exit code if the process ends within the time; after its output ended it is about to."""
+    async def settle(self) -> int | None:
+        code = await self._exit_code(_SETTLE_S)
+        if code is not None:
+            with anyio.move_on_after(_REST_S):
+                await self._stderr_over.wait()
+        return code
+
+    async def _exit_code(self, timeout_s: float) -> int | None:
+        """The exit code, if the process ends within the time."""
         with anyio.move_on_after(timeout_s):
             await self._process.wait()
         return self._process.returncode
@@ -175,13 +199,12 @@ class StdioChannel:
         if self._exit is not None:
             return
         began = time.monotonic()
-        how = await self._end()
-        with suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        with anyio.move_on_after(0.2):
-            await self._drain_rest()
-        await self._process.aclose()
-        self._wire.close()
+        try:
+            how = await self._end_and_read_rest()
+        finally:
+            self._signal_group(signal.SIGKILL)
+            self._draining.cancel()
+            await self._process.aclose()
         self._exit = ServerExit(
             exit_code=self._process.returncode,
             how=how,
@@ -190,38 +213,42 @@ class StdioChannel:
             stderr_tail=self._stderr.text(),
         )
 
+    async def _end_and_read_rest(self) -> Literal["closed", "terminated", "killed", "crashed"]:
+        """What the server says while it ends is logged, and taken from it: one that cannot write cannot exit."""
+        async with background() as tasks:
+            tasks.start_soon(self._read_rest)
+            how = await self._end()
+            self._signal_group(signal.SIGKILL)
+            with anyio.move_on_after(_REST_S):
+                await self._stdout_over.wait()
+                await self._stderr_over.wait()
+        return how
+
+    async def _read_rest(self) -> None:
+        with suppress(EOFError, ServerError):
+            while True:
+                await self.receive()
+
     async def _end(self) -> Literal["closed", "terminated", "killed", "crashed"]:
-        if self._process.returncode is None and self._output_ended:
-            await self.settle(0.5)
+        if self._stdout_over.is_set():
+            await self._exit_code(_SETTLE_S)
         if self._process.returncode is not None:
             return "crashed" if self._process.returncode else "closed"
         if self._process.stdin is not None:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
                 await self._process.stdin.aclose()
-        if await self.settle() is not None:
+        if await self._exit_code(EXIT_GRACE_S) is not None:
             return "closed"
         self._signal_group(signal.SIGTERM)
-        if await self.settle() is not None:
+        if await self._exit_code(EXIT_GRACE_S) is not None:
             return "terminated"
         self._signal_group(signal.SIGKILL)
         await self._process.wait()
         return "killed"
 
     def _signal_group(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
+        with suppress(OSError):
             os.killpg(self._process.pid, number)
-
-    async def _drain_rest(self) -> None:
-        """Pipes are read to their end, so that no transport is left behind with data in it."""
-        async with anyio.create_task_group() as tasks:
-            for stream in (self._process.stdout, self._process.stderr):
-                tasks.start_soon(_discard, stream)
-
-
-async def _discard(stream: ByteReceiveStream | None) -> None:
-    with suppress(anyio.BusyResourceError):
-        while await _read(stream):
-            pass
 
 
 async def _read(stream: ByteReceiveStream | None) -> bytes:
