@@ -12,8 +12,8 @@ REQUEST = "End your last message with the final answer, and nothing but the answ
 SHORT = 200
 """Characters up to which an untagged final message is itself taken for the answer."""
 
-_TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
-_ANY_TAG = re.compile(r"</?answer>", re.IGNORECASE)
+_OPENING = re.compile("<answer>", re.IGNORECASE)
+_CLOSING = re.compile("</answer>", re.IGNORECASE)
 
 
 def ask(prompt: str) -> str:
@@ -24,15 +24,16 @@ def ask(prompt: str) -> str:
 def extract(message: str | None) -> tuple[str | None, Framing]:
     """The answer of a final message, and how it was framed.
 
-    The last `<answer>` counts; several that differ are `hedged`. Without a tag a short message is the answer itself.
+    The last `<answer>` that is not empty counts; several that differ are `hedged`. Without a tag a short message is
+    the answer itself.
     """
-    text = (message or "").strip()
-    tagged = [found.strip() for found in _TAG.findall(text)]
-    if tagged:
-        answer = _ANY_TAG.sub("", tagged[-1]).strip()
-        hedged = len({_folded(found) for found in tagged if found}) > 1
-        return (answer or None, "hedged" if hedged else "tagged" if answer else "missing")
-    return (text, "untagged") if text and len(text) <= SHORT else (None, "missing")
+    untagged, *tagged = (_CLOSING.split(part)[0].strip() for part in _OPENING.split(message or ""))
+    answers = [found for found in tagged if found]
+    if answers:
+        return answers[-1], "hedged" if len(set(map(_folded, answers))) > 1 else "tagged"
+    if untagged and not tagged and len(untagged) <= SHORT:
+        return untagged, "untagged"
+    return None, "missing"
 
 
 def _folded(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from typing import Any, NoReturn
 
 
@@ -9,14 +10,22 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON (RFC 8259)")
 
 
+def _finite(written: str) -> float:
+    """A number as a float: one too large for it would become an infinity, which no JSON can be written of."""
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"{written[:40]} is too large for a number")
+    return number
+
+
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text; NaN and infinities are refused.
+    """The value of a JSON text; NaN, infinities and numbers that would become one are refused.
 
     Raises:
         ValueError: the text is not JSON.
         RecursionError: the text is nested too deeply.
     """
-    return json.loads(text, parse_constant=_refuse_constant)
+    return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def dump_text(value: Any) -> str:

@@ -1,8 +1,9 @@
 """The immutable, strict kinds of data that the nouns are made of."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Strict, model_validator
+from pydantic import BaseModel, ConfigDict, Strict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 T = TypeVar("T")
@@ -29,5 +30,25 @@ class UserData(BaseModel):
             known = {field.alias or name for name, field in cls.model_fields.items()}
             for key in data:
                 if key not in known and key not in cls.model_fields:
-                    raise PydanticCustomError("unknown_key", "unknown key {key}", {"key": key, "known": sorted(known)})
+                    raise unknown_key(key, known)
         return data
+
+
+def unknown_key(key: Any, known: Iterable[str]) -> PydanticCustomError:
+    """A key that is not one of `known`."""
+    return PydanticCustomError("unknown_key", "unknown key {shown}", _context(key) | {"known": sorted(known)})
+
+
+def wrong_key(key: Any, what: str) -> PydanticCustomError:
+    """What is wrong with one key of a value, found while the whole of it is validated."""
+    return PydanticCustomError("wrong_key", "{what}", _context(key) | {"what": what})
+
+
+def inside(key: Any, error: ValidationError) -> PydanticCustomError:
+    """The first error of a part at `key` that is validated by itself."""
+    problem = error.errors(include_url=False)[0]
+    return PydanticCustomError("inside", "{what}", _context(key) | {"problem": problem, "what": problem["msg"]})
+
+
+def _context(key: Any) -> dict[str, Any]:
+    return {"key": key, "shown": repr(key)}

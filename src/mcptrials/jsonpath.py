@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+_ROOT = re.compile(r"\$(?=[.\[]|$)")
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d{1,9})\]|\[\"([^\"]*)\"\]")
 
 
@@ -12,7 +13,7 @@ def parse_path(path: str) -> tuple[str | int, ...]:
     Raises:
         ValueError: the path is malformed.
     """
-    rest = path.removeprefix("$")
+    rest = path[1:] if _ROOT.match(path) else path
     steps: list[str | int] = []
     position = 0
     while position < len(rest):
@@ -33,7 +34,13 @@ def pick(value: Any, path: str) -> Any:
     """
     for step in parse_path(path):
         try:
-            value = value[step]
+            value = _inner(value, step)
         except (KeyError, IndexError, TypeError):
             raise LookupError(f"nothing at {step!r} of path {path!r}") from None
     return value
+
+
+def _inner(value: Any, step: str | int) -> Any:
+    if isinstance(value, str):
+        raise TypeError("the characters of a text are no items")
+    return value[step]

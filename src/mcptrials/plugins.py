@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from mcptrials.errors import UsageError, describe
+from mcptrials.errors import HarnessError, UsageError, boundary
 from mcptrials.source import nearest
 
 Kind = Literal["models", "hosts", "servers", "graders"]
@@ -46,6 +46,20 @@ def load(kind: Kind, name: str, project_dir: Path | None = None) -> Any:
     Raises:
         UsageError: nothing by that name, or it cannot be imported.
     """
+    path = find(kind, name)
+    try:
+        with boundary(HarnessError, "plugin", f"cannot load {path!r}"):
+            return _resolve(path, project_dir)
+    except HarnessError as exc:
+        raise UsageError(exc.message, hint="check the path and what it needs") from exc
+
+
+def find(kind: Kind, name: str) -> str:
+    """The import path that a name stands for; nothing is imported.
+
+    Raises:
+        UsageError: nothing by that name.
+    """
     path = BUILT_IN[kind].get(name)
     if path is None and ":" in name:
         path = name
@@ -56,19 +70,16 @@ def load(kind: Kind, name: str, project_dir: Path | None = None) -> Any:
                 f"there is no {kind.removesuffix('s')} {name!r}", hint=nearest(name, [*BUILT_IN[kind], *points])
             )
         path = points[name]
-    return _resolve(path, project_dir)
+    return path
 
 
 def _resolve(path: str, project_dir: Path | None) -> Any:
     module_name, _, attribute = path.rpartition(":")
-    try:
-        if module_name.endswith(".py"):
-            module = _load_file((project_dir or Path()) / module_name)
-        else:
-            module = importlib.import_module(module_name)
-        return getattr(module, attribute)
-    except (ImportError, AttributeError, OSError, SyntaxError) as exc:
-        raise UsageError(f"cannot load {path!r}: {describe(exc)}", hint="check the path and what it needs") from exc
+    if module_name.endswith(".py"):
+        module = _load_file((project_dir or Path()) / module_name)
+    else:
+        module = importlib.import_module(module_name)
+    return getattr(module, attribute)
 
 
 def _load_file(path: Path) -> Any:
@@ -78,7 +89,10 @@ def _load_file(path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    sys.modules[name] = module
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module

@@ -1,35 +1,43 @@
 """Secrets by value: found and removed in every encoding that our files and screens could show them in.
 
 The values, not the names, decide: a list of suspicious names always misses one. A text is scrubbed of each secret
-raw, JSON-escaped, URL-encoded, as hex, and as base64 at each of the three byte offsets at which it can stand inside a
-longer encoded text.
+with its characters as they are or escaped, in any mixture and depth, for JSON, URLs and HTML, as hex, and as base64 at
+each of the three byte offsets at which it can stand inside a longer encoded text.
 """
 
 import base64
-import json
+import html
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, quote_plus
 
-_SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|credential|auth|cookie|session", re.IGNORECASE)
+from mcptrials.encoding import dump_line, parse_json
+
+SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|credential|auth|cookie|session", re.IGNORECASE)
 _PLAIN = re.compile(r"[+-]?[\d.,:]*|[./~\\].*|[A-Za-z]:\\.*|https?://[^@?]*|true|false|yes|no|on|off", re.IGNORECASE)
-_WORDS = re.compile(r"[a-z]+([-_ .][a-z]+)*|[A-Z]+([-_ ][A-Z]+)*")
+_WORD = r"(?:[a-z]+|[A-Z]+|(?:[A-Z][a-z]+)+|\d+|[A-Za-z]{1,3}\d{1,4}[a-z]?)"
+_WORDS = re.compile(rf"{_WORD}(?:[-_ ./:@,]{_WORD})*")
 MIN_LENGTH = 4
 """Shorter values are no secrets: removing them would shred ordinary text."""
+MIN_WORD_LENGTH = 8
+"""The same for a number or a single word (`none`, `200000`): other texts, our own records too, are full of them."""
+_MIN_PART_LENGTH = 16
+_SHORT_ESCAPES = {'"': '"', "/": "/", "\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 
 
 def looks_secret(name: str, value: str, *, from_environment: bool = False) -> bool:
-    """Whether a setting is treated as a secret: by its name, or since its value is no number, path or plain URL.
+    """Whether a setting is treated as a secret: by its name, or since its value is no number, path, URL or words.
 
     Ordinary words are left alone when they stand in the file, but not when they come `from_environment`: what is kept
     out of a file is usually kept out for a reason.
     """
-    if len(value) < MIN_LENGTH:
+    plain = _PLAIN.fullmatch(value) is not None
+    if len(value) < MIN_LENGTH or (len(value) < MIN_WORD_LENGTH and (plain or value.isalpha())):
         return False
-    if _SECRET_NAME.search(name):
+    if not plain and not _WORDS.fullmatch(value):
         return True
-    return not (_PLAIN.fullmatch(value) or (_WORDS.fullmatch(value) and not from_environment))
+    return SECRET_NAME.search(name) is not None or (from_environment and not plain)
 
 
 def _base64_cores(raw: bytes) -> set[str]:
@@ -43,13 +51,59 @@ def _base64_cores(raw: bytes) -> set[str]:
     return cores
 
 
-def _spellings(secret: str) -> set[str]:
-    raw = secret.encode("utf-8", "surrogatepass")
-    escaped = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-    twice = {json.dumps(text)[1:-1] for text in escaped}
-    urls = {quote(raw, safe=""), quote_plus(raw), quote(raw)}
-    spellings = {secret, raw.hex(), raw.hex().upper()} | escaped | twice | urls | {u.lower() for u in urls}
-    return spellings | {core for core in _base64_cores(raw) if len(core) >= MIN_LENGTH}
+def _any_case(digits: str) -> str:
+    return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)
+
+
+def _character(char: str) -> str:
+    """A pattern of every spelling of one character.
+
+    An escape of JSON stands behind as many backslashes as texts are nested in texts; the bound keeps the search linear.
+    """
+    if char.isascii() and char.isalnum():
+        return char
+    if char == "\\":
+        return r"(?:\\{1,16}|%(?:25){0,3}5[cC])"
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    unicode = r"\\{1,15}u".join(["", *(_any_case(units[i : i + 4]) for i in range(0, len(units), 4))])
+    url = "".join(f"%(?:25){{0,3}}{_any_case(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogatepass"))
+    ways = [re.escape(char), unicode, url]
+    if char in _SHORT_ESCAPES:
+        ways.append(rf"\\{{1,15}}{_SHORT_ESCAPES[char]}")
+    if char == " ":
+        ways.append(r"\+")
+    if (entity := html.escape(char)) != char:
+        ways.append(entity)
+    return f"(?:{'|'.join(ways)})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Secret:
+    """One secret, and how to find it."""
+
+    name: str
+    value: str
+    literals: tuple[str, ...]
+    pattern: re.Pattern[str] | None
+    """Of a value with characters that are escaped somewhere."""
+
+    @classmethod
+    def of(cls, name: str, value: str) -> "_Secret":
+        raw = value.encode("utf-8", "surrogatepass")
+        literals = {raw.hex(), raw.hex().upper()} | {core for core in _base64_cores(raw) if len(core) >= MIN_LENGTH}
+        if value.isascii() and value.isalnum():
+            return cls(name, value, (value, *literals), None)
+        return cls(name, value, tuple(literals), re.compile("".join(map(_character, value))))
+
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the secret stands."""
+        for literal in self.literals:
+            position = text.find(literal)
+            while position >= 0:
+                yield position, position + len(literal)
+                position = text.find(literal, position + 1)
+        if self.pattern:
+            yield from (match.span() for match in self.pattern.finditer(text))
 
 
 class Redactor:
@@ -60,38 +114,68 @@ class Redactor:
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._names: dict[str, str] = {}
+        names: dict[str, str] = {}
         for name, value in secrets.items():
-            if len(value) >= MIN_LENGTH:
-                self._names |= {spelling: name for spelling in _spellings(value) if spelling not in self._names}
-        longest_first = sorted(self._names, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+            for part in _parts(value):
+                names.setdefault(part, name)
+        self._secrets = [_Secret.of(name, part) for part, name in names.items()]
 
     def text(self, text: str) -> str:
         """`text` without any secret."""
-        if self._pattern is None:
-            return text
-        return self._pattern.sub(lambda match: f"[secret {self._names[match.group()]}]", text)
+        kept, done = [], 0
+        for start, end, name in self._merged(text):
+            kept += [text[done:start], f"[secret {name}]"]
+            done = end
+        return "".join([*kept, text[done:]]) if kept else text
+
+    def _merged(self, text: str) -> list[tuple[int, int, str]]:
+        """The parts to be replaced: overlapping secrets are one part, named after the first."""
+        merged: list[tuple[int, int, str]] = []
+        for start, end, name in sorted((*span, secret.name) for secret in self._secrets for span in secret.spans(text)):
+            if merged and start < merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]), merged[-1][2])
+            else:
+                merged.append((start, end, name))
+        return merged
 
     def line(self, line: bytes) -> bytes:
-        """A line of JSON without any secret."""
-        if self._pattern is None:
+        """A line of JSON without any secret; it stays valid JSON."""
+        text = line.decode("utf-8", "surrogateescape")
+        if self.find(text) is None:
             return line
-        return self.text(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        try:
+            return dump_line(self.value(parse_json(text)))
+        except (ValueError, RecursionError):
+            return self.text(text).encode("utf-8", "surrogateescape")
 
     def value(self, value: Any) -> Any:
-        """A JSON value with every string (keys too) scrubbed."""
-        if self._pattern is None:
-            return value
+        """A JSON value with every string (keys too) and number scrubbed."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list | tuple):
             return [self.value(item) for item in value]
         if isinstance(value, dict):
             return {self.text(str(key)): self.value(item) for key, item in value.items()}
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return self._number(value)
         return value
+
+    def _number(self, value: float) -> Any:
+        """A number that is a secret, not one that contains it: counts and times must stay numbers."""
+        written = str(value)
+        name = next((secret.name for secret in self._secrets if secret.value == written), None)
+        return value if name is None else f"[secret {name}]"
 
     def find(self, text: str) -> str | None:
         """The name of a secret that stands in `text`, if any."""
-        match = self._pattern.search(text) if self._pattern else None
-        return self._names[match.group()] if match else None
+        return next((secret.name for secret in self._secrets if next(secret.spans(text), None)), None)
+
+
+def _parts(value: str) -> Iterator[str]:
+    """A value without outer white space, and each line of it that is long enough to be telling."""
+    whole = value.strip()
+    if len(whole) >= MIN_LENGTH:
+        yield whole
+    lines = [line.strip() for line in whole.splitlines()]
+    if len(lines) > 1:
+        yield from (line for line in lines if len(line) >= _MIN_PART_LENGTH)

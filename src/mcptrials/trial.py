@@ -113,7 +113,16 @@ AGENT_STOPS = ("limit:turns", "limit:tool_calls", "limit:tokens", "refused", "ma
 SLOW_SERVER_SHARE = 0.5
 SERVER_STOPS = ("crash", "contract_violation", "context_overflow")
 
-_CAUSES: Mapping[str, str] = {"no_tool_call": "called_when_it_should_not", "forbidden_tools": "called_forbidden_tool"}
+_CAUSES: Mapping[str, str] = {
+    "call_order": "wrong_call_order",
+    "forbidden_tools": "called_forbidden_tool",
+    "max_calls": "too_many_calls",
+    "no_tool_call": "called_when_it_should_not",
+    "only_changes": "wrong_state",
+    "required_tools": "tool_not_called",
+    "state_check": "wrong_state",
+    "state_equals_reference": "wrong_state",
+}
 
 
 def decide(
@@ -158,8 +167,6 @@ def decide(
 def _cause(grade: Grade, outcome: Outcome) -> str:
     if grade.type in _CAUSES:
         return _CAUSES[grade.type]
-    if grade.type in ("state_check", "state_equals_reference", "only_changes"):
-        return "wrong_state"
     if outcome.answer is None or grade.reason == "no_answer":
         return "no_answer"
     return "wrong_answer"

@@ -1,13 +1,13 @@
 """What a project or a task says about its environment."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import field_validator
+from pydantic import ValidationError, field_validator
 
-from mcptrials.environment.reader import Reader, parse_reader
-from mcptrials.frozen import Items, UserData
+from mcptrials.environment.reader import FileReader, Reader, parse_reader
+from mcptrials.frozen import Items, UserData, inside, wrong_key
 
 _VARIABLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _PLACES = {"trial_dir", "project_dir", "python"}
@@ -29,34 +29,36 @@ class EnvironmentSpec(UserData):
     @classmethod
     def _targets_are_the_trials_own(cls, value: dict[str, str]) -> dict[str, str]:
         for source, target in value.items():
-            if not target.startswith("{trial_dir}") or ".." in target:
-                raise ValueError(f"the target of {source!r} must lie under {{trial_dir}}: trials run side by side")
+            first, *rest = target.split("/")
+            if first != "{trial_dir}" or ".." in rest:
+                raise wrong_key(source, "the target must lie under {trial_dir}/: trials run side by side")
         return value
 
     @field_validator("reset")
     @classmethod
     def _steps_can_reset(cls, value: Any) -> Any:
-        for step in value:
-            if "file" in step:
-                raise ValueError("a reset step is {command: [...]} or {sql: ..., url: ...}; copy files with 'files'")
-            parse_reader(step)
+        for index, step in enumerate(value):
+            if isinstance(_reader(index, step), FileReader):
+                what = "a reset step is {command: [...]} or {sql: ..., url: ...}; copy files with 'files'"
+                raise wrong_key(index, what)
         return value
 
     @field_validator("state_hash")
     @classmethod
     def _parts_can_be_read(cls, value: Any) -> Any:
-        for part in value:
-            parse_reader(part)
+        for index, part in enumerate(value):
+            _reader(index, part)
         return value
 
     @field_validator("readers")
     @classmethod
     def _names_are_bound(cls, value: dict[str, Any]) -> dict[str, Any]:
         for pattern, reader in value.items():
-            given = set(_VARIABLE.findall(pattern))
-            unbound = parse_reader(reader).names() - given - _PLACES
-            if unbound:
-                raise ValueError(f"reader {pattern!r} uses {sorted(unbound)} which its pattern does not name")
+            given = _VARIABLE.findall(pattern)
+            if len(set(given)) < len(given):
+                raise wrong_key(pattern, "the pattern has one name twice")
+            if unbound := unbound_names(_reader(pattern, reader), given):
+                raise wrong_key(pattern, f"the reader uses {unbound}, which the pattern does not name")
         return value
 
     def merged(self, over: Mapping[str, Any] | None) -> "EnvironmentSpec":
@@ -75,7 +77,7 @@ class EnvironmentSpec(UserData):
         """
         found = []
         for pattern, reader in self.readers.items():
-            match = _compiled(pattern).fullmatch(query.strip())
+            match = _compiled(pattern.strip()).fullmatch(query.strip())
             if match:
                 found.append((pattern, reader, match.groupdict()))
         if not found:
@@ -84,6 +86,21 @@ class EnvironmentSpec(UserData):
         if len(found) > 1:
             raise LookupError(f"query {query!r} matches two readers: {found[0][0]!r} and {found[1][0]!r}")
         return parse_reader(found[0][1]), found[0][2]
+
+
+def _reader(key: str | int, value: Any) -> Reader:
+    """The reader at `key`, or an error that says where in it something is wrong."""
+    try:
+        return parse_reader(value)
+    except ValidationError as exc:
+        raise inside(key, exc) from None
+    except ValueError as exc:
+        raise wrong_key(key, str(exc)) from None
+
+
+def unbound_names(reader: Reader, given: Iterable[str] = ()) -> str:
+    """The names that a reader uses though nothing gives them a value, as text."""
+    return ", ".join(sorted(reader.names() - set(given) - _PLACES))
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

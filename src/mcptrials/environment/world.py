@@ -23,12 +23,14 @@ from mcptrials.environment.reader import (
     last_line,
     parse_reader,
     run_command,
-    sqlite_path,
 )
+from mcptrials.environment.remains import execute
 from mcptrials.environment.spec import EnvironmentSpec
 from mcptrials.errors import HarnessError, UsageError
 from mcptrials.protocols import Place, StateQuery, WireLog
 from mcptrials.trial import StateValue
+
+CHECK_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Environment:
         try:
             if not path.exists():
                 raise UsageError(f"fixture {source!r} does not exist", where="environment.files", hint="check the path")
-            return hash_path(path)
+            return hash_path(path.resolve())
         except OSError as exc:
             what = f"fixture {source!r} cannot be read: {exc.strerror or exc}"
             raise UsageError(what, where="environment.files", hint="check its permissions") from exc
@@ -108,7 +110,7 @@ class Environment:
                 if code != 0:
                     raise HarnessError("reset", f"reset step {argv[0]!r} exited with code {code}: {last_line(errors)}")
             elif isinstance(step, SqlReader):
-                await to_thread.run_sync(_execute, sqlite_path(place.expand(step.url)), step.sql)
+                await to_thread.run_sync(execute, step.database(place), step.sql, step.timeout_seconds)
         except (ReadError, sqlite3.Error) as exc:
             raise HarnessError("reset", f"reset step failed: {exc}") from exc
 
@@ -138,23 +140,21 @@ class Environment:
         try:
             reader, bound = (parse_reader(query.read), {}) if query.read else self.spec.find_reader(query.text)
             return StateValue(value=await attempt(reader, place, bound))
-        except (ReadError, LookupError, TimeoutError) as exc:
-            return StateValue(error=str(exc) or "the reader took too long")
+        except (ReadError, LookupError) as exc:
+            return StateValue(error=str(exc))
 
     async def check(self, place: Place) -> str | None:
-        """Prepares once and hashes: the pristine state that every trial must start from."""
-        with anyio.fail_after(300):
-            await self.prepare(place)
-            return await self.state_hash(place)
+        """Prepares once and hashes: the pristine state that every trial must start from.
 
-
-def _execute(path: Path, sql: str) -> None:
-    connection = sqlite3.connect(path)
-    try:
-        connection.executescript(sql)
-        connection.commit()
-    finally:
-        connection.close()
+        Raises:
+            HarnessError: reset.
+        """
+        try:
+            with anyio.fail_after(CHECK_TIMEOUT_S):
+                await self.prepare(place)
+                return await self.state_hash(place)
+        except TimeoutError:
+            raise HarnessError("reset", f"the reset did not end within {CHECK_TIMEOUT_S:g} s") from None
 
 
 def hash_path(path: Path) -> str:

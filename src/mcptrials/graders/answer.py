@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from re import compile as pattern
 from typing import Literal
 
@@ -43,17 +43,19 @@ def match_answer(
         rel_tol: the same as a share of the expected value.
     """
     alternatives = [expected] if isinstance(expected, str) else list(expected)
-    given = normalise(answer or "")
+    answer = answer or ""
+    given = normalise(answer)
     if not given:
         return AnswerMatch(False, "no_answer", "the answer is empty")
+    if len(answer) > MAX_CHARS:
+        return AnswerMatch(False, "wrong", f"the answer has {len(answer)} characters, more than {MAX_CHARS}")
     for alternative in alternatives:
         wanted = normalise(alternative)
         if kind != "number" and given == wanted:
             return AnswerMatch(True, "match", f"equals {alternative!r}")
         if kind in (None, "number") and _equal_numbers(wanted, given, abs_tol, rel_tol):
             return AnswerMatch(True, "match", f"equals {alternative!r} as a number")
-    shown = answer if answer is not None and len(answer) <= MAX_CHARS else f"{(answer or '')[:80]}..."
-    return AnswerMatch(False, "wrong", f"expected {' or '.join(map(repr, alternatives))}, not {shown!r}")
+    return AnswerMatch(False, "wrong", f"expected {' or '.join(map(repr, alternatives))}, not {answer!r}")
 
 
 def normalise(text: str) -> str:
@@ -66,17 +68,13 @@ def normalise(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _number(text: str) -> Decimal | None:
-    if not _NUMBER.fullmatch(text):
-        return None
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        return None
+def as_number(text: str) -> Decimal | None:
+    """A normalised text as a number: digits and a point, without an exponent, a leading zero or separators."""
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 def _equal_numbers(wanted: str, given: str, abs_tol: float | None, rel_tol: float | None) -> bool:
-    expected, actual = _number(wanted), _number(given)
+    expected, actual = as_number(wanted), as_number(given)
     if expected is None or actual is None:
         return False
     allowed = max(Decimal(str(abs_tol or 0)), Decimal(str(rel_tol or 0)) * abs(expected))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import regex
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from mcptrials.encoding import canonical_hash, dump_text
 from mcptrials.frozen import UserData
@@ -30,7 +30,7 @@ class StateCheck(UserData):
     expected: Any = None
     expected_contains: str | None = None
     expected_absent: str | None = None
-    expected_count: int | None = None
+    expected_count: int | None = Field(default=None, ge=0)
     expected_regex: str | None = None
 
     @field_validator("expected", mode="before")
@@ -42,6 +42,13 @@ class StateCheck(UserData):
     @classmethod
     def _part_as_text(cls, value: Any) -> Any:
         return plain_text(value)
+
+    @field_validator("expected_contains", "expected_absent", "expected_count", "expected_regex")
+    @classmethod
+    def _says_something(cls, value: Any) -> Any:
+        if value is None or not str(value).strip():
+            raise ValueError("it is empty: every state would do, or none")
+        return value
 
     @field_validator("expected_regex")
     @classmethod

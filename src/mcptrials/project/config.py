@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from mcptrials.environment import EnvironmentSpec
-from mcptrials.frozen import Items, UserData
+from mcptrials.frozen import Items, UserData, wrong_key
 from mcptrials.protocols import Limits
+from mcptrials.task import Task
 
 _LATER = {
     "url": "servers by 'url' are not supported yet; start the server with 'command'",
@@ -41,7 +42,7 @@ class ServerConfig(UserData):
     def _is_supported(cls, data: Any) -> Any:
         for key in data if isinstance(data, Mapping) else ():
             if key in _LATER:
-                raise ValueError(_LATER[key])
+                raise wrong_key(key, _LATER[key])
         return data
 
 
@@ -55,12 +56,19 @@ class ModelConfig(UserData):
     settings: dict[str, Any] = {}
     concurrency: int | None = Field(default=None, ge=1)
 
-    @model_validator(mode="after")
-    def _names_its_adapter(self) -> "ModelConfig":
-        adapter, colon, name = self.model.partition(":")
+    @field_validator("model")
+    @classmethod
+    def _names_its_adapter(cls, value: str) -> str:
+        adapter, colon, name = value.partition(":")
         if not (adapter and colon and name):
-            raise ValueError(f"model {self.model!r} names no adapter; write openai:NAME, local:NAME or scripted:FILE")
-        return self
+            raise ValueError("a model is written ADAPTER:NAME, such as openai:NAME, local:NAME or scripted:FILE")
+        return value
+
+    @property
+    def adapter(self) -> str:
+        """The plug's name; the whole of `module:attr`."""
+        adapter = self.model.partition(":")[0]
+        return self.model if "/" in adapter or "." in adapter else adapter
 
 
 class HostConfig(UserData):
@@ -100,8 +108,8 @@ class ProjectConfig(UserData):
     trials: int = Field(default=5, ge=1, le=10_000)
     concurrency: int = Field(default=8, ge=1, le=1000)
     limits: Limits = Limits()
-    tasks: Items[str] = Field(min_length=1)
-    preflight: Items[Items[str]] = ()
+    tasks: Items[Annotated[str, Field(min_length=1)]] = Field(min_length=1)
+    preflight: Items[Annotated[Items[str], Field(min_length=1)]] = ()
     """Commands (argv lists) that must pass before any spend."""
     judges: Items[dict[str, Any]] = ()
     seed: int = 0
@@ -111,25 +119,23 @@ class ProjectConfig(UserData):
     """Which of pass@k and pass^k heads the report."""
     runs: str = "runs"
 
-    @model_validator(mode="after")
-    def _variants_patch_known_servers(self) -> "ProjectConfig":
-        for name, variant in self.variants.items():
-            for server in variant if isinstance(variant, dict) else ():
-                if server == "overrides":
-                    raise ValueError(f"variant {name!r}: description overrides are not supported yet")
-                if server not in self.servers:
-                    raise ValueError(f"variant {name!r} patches server {server!r}; servers: {', '.join(self.servers)}")
-        if self.judges:
+    @field_validator("judges")
+    @classmethod
+    def _judges_come_later(cls, value: Any) -> Any:
+        if value:
             raise ValueError("judges are not supported yet; remove the key")
-        return self
+        return value
+
+    def environment_of(self, task: Task) -> EnvironmentSpec:
+        """The environment with what a task adds."""
+        return (self.environment or EnvironmentSpec()).merged(task.environment)
 
     def servers_of(self, variant: str) -> dict[str, ServerConfig]:
         """The servers of a variant: every server, with the variant's patches."""
         patches = self.variants[variant]
-        if patches == "none":
-            return {}
-        assert isinstance(patches, dict)  # noqa: S101 - narrows the type
-        return {
-            name: ServerConfig.model_validate(server.model_dump() | patches.get(name, {}))
-            for name, server in self.servers.items()
-        }
+        return (
+            {} if isinstance(patches, str) else {name: self.patched(name, patches.get(name)) for name in self.servers}
+        )
+
+    def patched(self, server: str, patch: Mapping[str, Any] | None) -> ServerConfig:
+        return ServerConfig.model_validate(self.servers[server].model_dump() | dict(patch or {}))

@@ -1,118 +1,187 @@
 """Task files to a Suite: defaults applied, prompts read, graders checked by the plugs that will run them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mcptrials import plugins
 from mcptrials.environment import EnvironmentSpec, parse_reader
-from mcptrials.errors import UsageError
+from mcptrials.environment.spec import unbound_names
+from mcptrials.errors import UsageError, describe
+from mcptrials.project.config import ProjectConfig
 from mcptrials.protocols import Grader, Limits
-from mcptrials.source import Key, Source, explain, load_sources, read_text
+from mcptrials.source import Key, Keys, Source, explain, load_sources, read_text
 from mcptrials.task import GraderSpec, Suite, Task
 
 _SPEC_KEYS = ("type", "name", "gate", "weight")
+_GRADERS = ("graders", "grader")
 
 
-def load_suite(patterns: Sequence[str], project_dir: Path) -> Suite:
-    """The tasks of all files that the patterns match, in order of pattern and name.
+@dataclass(frozen=True)
+class _Entry:
+    """One task as a file gives it, and where its parts stand."""
+
+    source: Source
+    key: Keys
+    value: Any
+    inherited: Mapping[str, Any]
+    """What it takes from the file's defaults."""
+
+    def place(self, inner: Keys) -> Keys:
+        """Where a part of the task stands: with the task, or with the defaults."""
+        return ("defaults", *inner) if inner and inner[0] in self.inherited else (*self.key, *inner)
+
+    def error(self, what: str, *inner: Key, hint: str | None = None) -> UsageError:
+        return UsageError(what, where=self.source.where(self.place(inner)), hint=hint)
+
+
+def load_suite(config: ProjectConfig, source: Source) -> Suite:
+    """The tasks of all files that the project names, in order of pattern and name.
 
     Raises:
         UsageError: with file, line and key.
     """
     tasks: dict[str, tuple[Task, str]] = {}
-    for path in _files(patterns, project_dir):
-        for source in load_sources(path):
-            for key, value in _entries(source):
-                task = _task(source, key, value, project_dir)
-                where = source.where((*key, "id"))
-                if task.id.casefold() in tasks:
-                    first = tasks[task.id.casefold()][1]
-                    raise UsageError(f"task id {task.id!r} is taken (see {first})", where=where, hint="rename one")
-                tasks[task.id.casefold()] = (task, where)
+    for path in _files(config.tasks, source):
+        for entry in _entries(path):
+            task = _task(entry, config, source.path.parent)
+            where = entry.source.where(entry.place(("id",)))
+            if task.id.casefold() in tasks:
+                first = tasks[task.id.casefold()][1]
+                raise UsageError(f"task id {task.id!r} is taken (see {first})", where=where, hint="rename one")
+            tasks[task.id.casefold()] = (task, where)
     if not tasks:
-        raise UsageError("the task files hold no task", where=", ".join(patterns), hint="add a task")
+        raise UsageError("the task files hold no task", where=source.where(("tasks",)), hint="add a task")
     return Suite(tasks=tuple(task for task, _ in tasks.values()))
 
 
-def _files(patterns: Sequence[str], project_dir: Path) -> list[Path]:
+def _files(patterns: Sequence[str], source: Source) -> list[Path]:
     found: dict[Path, None] = {}
-    for pattern in patterns:
-        exact = project_dir / pattern
-        if exact.is_file() or Path(pattern).is_absolute():
-            paths = [path for path in [exact] if path.is_file()]
-        else:
-            paths = sorted(project_dir.glob(pattern))
+    for index, pattern in enumerate(patterns):
+        try:
+            paths = _matching(source.path.parent, pattern)
+        except ValueError as exc:
+            raise UsageError(f"{pattern!r}: {exc}", where=source.where(("tasks", index))) from exc
         if not paths:
-            raise UsageError(f"no task file matches {pattern!r}", where=str(project_dir), hint="check 'tasks'")
-        found |= dict.fromkeys(path for path in paths if path.is_file())
+            what = f"no task file matches {pattern!r}"
+            raise UsageError(what, where=source.where(("tasks", index)), hint="paths are relative to the project file")
+        found |= dict.fromkeys(paths)
     return list(found)
 
 
-def _entries(source: Source) -> Iterator[tuple[tuple[Key, ...], Any]]:
-    """Each task of a document with its path: a task, a list, or `{defaults, tasks}`."""
-    value = source.value
-    if isinstance(value, list):
-        yield from (((index,), item) for index, item in enumerate(value))
-    elif isinstance(value, dict) and "tasks" in value:
-        for key in value.keys() - {"defaults", "tasks"}:
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    exact = folder / pattern
+    paths = [exact] if exact.is_file() or Path(pattern).is_absolute() else sorted(folder.glob(pattern))
+    return [path for path in paths if path.is_file()]
+
+
+def _entries(path: Path) -> Iterator[_Entry]:
+    """Each task of a file: of a task, a list, or `{defaults, tasks}`."""
+    for source in load_sources(path):
+        value = source.value
+        if isinstance(value, list):
+            yield from (_Entry(source, (index,), item, {}) for index, item in enumerate(value))
+        elif isinstance(value, dict) and "tasks" in value:
+            yield from _entries_with_defaults(source, value)
+        elif value is not None:
+            yield _Entry(source, (), value, {})
+
+
+def _entries_with_defaults(source: Source, value: Mapping[str, Any]) -> Iterator[_Entry]:
+    for key in value:
+        if key not in ("defaults", "tasks"):
             raise UsageError(f"unknown key {key!r}", where=source.where((key,)), hint="known here: defaults, tasks")
-        defaults = value.get("defaults") or {}
-        if not isinstance(defaults, dict) or not isinstance(value["tasks"], list):
-            raise UsageError("'defaults' is a mapping and 'tasks' a list", where=source.where())
-        for index, item in enumerate(value["tasks"]):
-            yield ("tasks", index), defaults | item if isinstance(item, dict) else item
-    elif value is not None:
-        yield (), value
+    defaults = value.get("defaults") or {}
+    if not isinstance(defaults, dict):
+        raise UsageError("'defaults' should be a mapping", where=source.where(("defaults",)))
+    if not isinstance(value["tasks"], list):
+        raise UsageError("'tasks' should be a list", where=source.where(("tasks",)))
+    for index, item in enumerate(value["tasks"]):
+        own = item if isinstance(item, dict) else {}
+        replaced = {*own, *(_GRADERS if set(_GRADERS) & own.keys() else ())}
+        inherited = {key: default for key, default in defaults.items() if key not in replaced}
+        yield _Entry(source, ("tasks", index), inherited | item if isinstance(item, dict) else item, inherited)
 
 
-def _task(source: Source, key: tuple[Key, ...], value: Any, project_dir: Path) -> Task:
-    if not isinstance(value, dict):
-        raise UsageError("a task is a mapping", where=source.where(key), hint="see the task file's keys in the docs")
-    value = dict(value)
+def _task(entry: _Entry, config: ProjectConfig, project_dir: Path) -> Task:
+    if not isinstance(entry.value, dict):
+        raise entry.error("a task is a mapping", hint="write at least id, prompt and graders")
+    value = dict(entry.value)
     if isinstance(value.get("prompt"), dict):
-        value["prompt"] = _prompt(source, key, value["prompt"], project_dir)
-    name = "grader" if "grader" in value and "graders" not in value else "graders"
-    given = value.get(name)
-    if isinstance(given, Mapping):
-        given = [given]
-    if isinstance(given, list):
-        value[name] = [_spec(source, (*key, name, index), item) for index, item in enumerate(given)]
+        value["prompt"] = _prompt(entry, value["prompt"], project_dir)
+    specs = list(_specs(entry))
+    if specs:
+        value.pop("grader", None)
+        value["graders"] = [spec for _, spec in specs]
     try:
         task = Task.model_validate(value)
-        Limits.model_validate(task.limits or {})
-        EnvironmentSpec.model_validate(task.environment or {})
     except ValidationError as exc:
-        raise explain(source, exc, key) from exc
-    for index, spec in enumerate(task.graders):
-        _check_settings(source, (*key, name, index), spec, project_dir)
+        raise explain(entry.source, exc, entry.place) from exc
+    _check_part(entry, "limits", Limits, task.limits)
+    _check_part(entry, "environment", EnvironmentSpec, task.environment)
+    graders = [(inner, spec, _checked_grader(entry, inner, spec, project_dir)) for inner, spec in specs]
+    environment = config.environment_of(task)
+    for inner, _, grader in graders:
+        _check_queries(entry, inner, grader, task, environment)
     if task.expects == "abstain" and not any(spec.type == "no_tool_call" for spec in task.graders):
-        task = task.model_copy(update={"graders": (*task.graders, GraderSpec(type="no_tool_call"))})
+        return task.model_copy(update={"graders": (*task.graders, GraderSpec(type="no_tool_call"))})
+    if not any(grader.default_gate if spec.gate is None else spec.gate for _, spec, grader in graders):
+        raise entry.error("no grader decides: every trial would pass", specs[0][0][0], hint="add gate: true to one")
     return task
 
 
-def _prompt(source: Source, key: tuple[Key, ...], value: dict[str, Any], project_dir: Path) -> str:
+def _prompt(entry: _Entry, value: dict[str, Any], project_dir: Path) -> str:
     if set(value) != {"file"} or not isinstance(value["file"], str):
-        raise UsageError("a prompt is text or {file: path}", where=source.where((*key, "prompt")))
-    return read_text(project_dir / value["file"])
-
-
-def _spec(source: Source, key: tuple[Key, ...], item: Any) -> dict[str, Any]:
-    if not isinstance(item, Mapping) or not isinstance(item.get("type"), str):
-        raise UsageError("a grader is a mapping with a 'type'", where=source.where(key))
-    spec = {name: item[name] for name in _SPEC_KEYS if name in item}
-    return spec | {"settings": {name: value for name, value in item.items() if name not in _SPEC_KEYS}}
-
-
-def _check_settings(source: Source, key: tuple[Key, ...], spec: GraderSpec, project_dir: Path) -> None:
+        raise entry.error("a prompt is text or {file: path}", "prompt")
     try:
-        make_grader(spec, project_dir)
+        return read_text(project_dir / value["file"])
     except UsageError as exc:
-        raise UsageError(exc.what, where=source.where((*key, "type")), hint=exc.hint) from exc
+        raise entry.error(f"prompt {value['file']!r}: {exc.what}", "prompt", "file", hint=exc.hint) from exc
+
+
+def _specs(entry: _Entry) -> Iterator[tuple[Keys, GraderSpec]]:
+    """Each grader with its place inside the task; none if they are missing or of a wrong kind."""
+    given = [name for name in _GRADERS if name in entry.value]
+    if len(given) > 1:
+        raise entry.error("both 'grader' and 'graders' are given", "grader", hint="keep one")
+    value = entry.value[given[0]] if given else None
+    if isinstance(value, dict):
+        yield (given[0],), _spec(entry, (given[0],), value)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield (given[0], index), _spec(entry, (given[0], index), item)
+
+
+def _spec(entry: _Entry, inner: Keys, item: Any) -> GraderSpec:
+    if not isinstance(item, dict) or not isinstance(item.get("type"), str):
+        raise entry.error("a grader is a mapping with a 'type'", *inner)
+    spec = {name: item[name] for name in _SPEC_KEYS if name in item}
+    settings = {name: value for name, value in item.items() if name not in _SPEC_KEYS}
+    try:
+        return GraderSpec.model_validate(spec | {"settings": settings})
     except ValidationError as exc:
-        raise explain(source, exc, key) from exc
+        raise explain(entry.source, exc, lambda key: entry.place((*inner, *key))) from exc
+
+
+def _check_part(entry: _Entry, name: str, kind: type[BaseModel], value: Any) -> None:
+    try:
+        kind.model_validate(value or {})
+    except ValidationError as exc:
+        raise explain(entry.source, exc, lambda key: entry.place((name, *key))) from exc
+
+
+def _checked_grader(entry: _Entry, inner: Keys, spec: GraderSpec, project_dir: Path) -> Grader:
+    try:
+        return make_grader(spec, project_dir)
+    except UsageError as exc:
+        raise entry.error(exc.what, *inner, "type", hint=exc.hint) from exc
+    except ValidationError as exc:
+        raise explain(entry.source, exc, lambda key: entry.place((*inner, *key)), _SPEC_KEYS) from exc
+    except (TypeError, ValueError) as exc:
+        raise entry.error(f"grader {spec.type!r} does not take these settings: {describe(exc)}", *inner) from exc
 
 
 def make_grader(spec: GraderSpec, project_dir: Path) -> Grader:
@@ -121,20 +190,18 @@ def make_grader(spec: GraderSpec, project_dir: Path) -> Grader:
     return grader
 
 
-def check_queries(task: Task, environment: EnvironmentSpec, project_dir: Path) -> None:
-    """Every state that a task's graders ask for must have exactly one reader.
-
-    Raises:
-        UsageError: names the task and the query.
-    """
-    for spec in task.graders:
-        for query in make_grader(spec, project_dir).needs(task):
-            try:
-                if query.read is None:
-                    environment.find_reader(query.text)
-                else:
-                    parse_reader(query.read)
-            except (LookupError, ValueError) as exc:
-                what = str(exc).strip("\"'")
-                hint = "declare it under environment.readers of the project file"
-                raise UsageError(what, where=f"task {task.id!r}, grader {spec.label!r}", hint=hint) from exc
+def _check_queries(entry: _Entry, inner: Keys, grader: Grader, task: Task, environment: EnvironmentSpec) -> None:
+    """Every state that a grader asks for must have exactly one reader."""
+    for query in grader.needs(task):
+        try:
+            if query.read is None:
+                environment.find_reader(query.text)
+            elif unbound := unbound_names(parse_reader(query.read)):
+                raise entry.error(f"the reader uses {unbound}, which nothing gives a value", *inner, "read")
+        except LookupError as exc:
+            hint = "declare it under environment.readers of the project file"
+            raise entry.error(str(exc), *inner, "query", hint=hint) from exc
+        except ValidationError as exc:
+            raise explain(entry.source, exc, lambda key: entry.place((*inner, "read", *key))) from exc
+        except ValueError as exc:
+            raise entry.error(str(exc), *inner, "read") from exc

@@ -1,0 +1,72 @@
+"""A project file's settings, checked against each other and against the plugs that are there."""
+
+import inspect
+from typing import Any
+
+from pydantic import ValidationError
+
+from mcptrials import plugins
+from mcptrials.errors import UsageError
+from mcptrials.project.config import HostConfig, ProjectConfig
+from mcptrials.source import Keys, Source, below, explain, nearest
+
+
+def make_config(source: Source, value: Any) -> ProjectConfig:
+    """The settings, from the file's expanded value.
+
+    Raises:
+        UsageError: with file, line, key and the nearest valid name.
+    """
+    try:
+        config = ProjectConfig.model_validate(value)
+    except ValidationError as exc:
+        raise explain(source, exc) from exc
+    for name, variant in config.variants.items():
+        for server, patch in variant.items() if isinstance(variant, dict) else ():
+            _check_patch(source, config, ("variants", name, server), patch)
+    _check_twins(source, "models", [(each.model, each.base_url, each.settings) for each in config.models])
+    _check_twins(source, "hosts", list(config.hosts))
+    for index, model in enumerate(config.models):
+        _check_plug(source, "models", index, model.adapter)
+    for index, host in enumerate(config.hosts):
+        _check_plug(source, "hosts", index, host.host)
+        _check_host_settings(source, index, host)
+    return config
+
+
+def _check_patch(source: Source, config: ProjectConfig, key: Keys, patch: dict[str, Any]) -> None:
+    """A variant's patch of one server."""
+    server = str(key[-1])
+    if server == "overrides" and server not in config.servers:
+        what = "description overrides are not supported yet"
+        raise UsageError(what, where=source.where(key), hint="remove the key")
+    if server not in config.servers:
+        hint = nearest(server, config.servers)
+        raise UsageError(f"there is no server {server!r} to patch", where=source.where(key), hint=hint)
+    try:
+        config.patched(server, patch)
+    except ValidationError as exc:
+        raise explain(source, exc, below(*key)) from exc
+
+
+def _check_twins(source: Source, kind: str, plugs: list[Any]) -> None:
+    """Equal models or hosts would be one arm, and the trials of one of them missing."""
+    for index, plug in enumerate(plugs):
+        if (first := plugs.index(plug)) < index:
+            what = f"the same as {kind}[{first}]: their results could not be told apart"
+            raise UsageError(what, where=source.where((kind, index)), hint="remove one")
+
+
+def _check_plug(source: Source, kind: plugins.Kind, index: int, name: str) -> None:
+    try:
+        plugins.find(kind, name)
+    except UsageError as exc:
+        raise UsageError(exc.what, where=source.where((kind, index)), hint=exc.hint) from exc
+
+
+def _check_host_settings(source: Source, index: int, host: HostConfig) -> None:
+    if host.settings:
+        known = inspect.signature(plugins.load("hosts", host.host, source.path.parent)).parameters
+        for name in host.settings.keys() - known.keys():
+            where = source.where(("hosts", index, name))
+            raise UsageError(f"unknown key {name!r}", where=where, hint=nearest(name, ["host", *known]))
