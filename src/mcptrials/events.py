@@ -82,6 +82,8 @@ class ServerExited(Frozen):
     """closed (ended by itself after its input was closed), terminated, killed, or crashed."""
     stderr_bytes: int
     stderr_tail: str
+    left_processes: int = 0
+    """How many it had started and left running; they were killed."""
 
 
 class ServerLog(Frozen):

@@ -7,6 +7,7 @@ The model sees what the server sent unless a named policy here changed it; each 
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -63,37 +64,54 @@ def present_tools(
     Names go through a reversible map: bare where that is unique and valid for every provider, otherwise prefixed by
     the server or rewritten, with a hash where cutting or replacing could make two names collide.
     """
-    shown, changes = [], []
-    visible = [(server, tool) for server, tools in listings.items() for tool in tools]
-    count: dict[str, int] = {}
-    for _, tool in visible:
-        count[tool["name"]] = count.get(tool["name"], 0) + 1
-    for server, tool in visible:
+    shown: dict[str, ToolShown] = {}
+    changes: list[Change] = []
+    count = Counter(tool["name"] for tools in listings.values() for tool in tools)
+    for server, tool in ((server, tool) for server, tools in listings.items() for tool in tools):
         name = tool["name"]
         if not filters.get(server, ToolFilter()).shows(tool):
             changes.append(Change("tool_filter", f"{server}/{name}", name, None))
             continue
-        wanted = name if count[name] == 1 else f"{server}__{name}"
-        shown_name = provider_name(wanted)
+        shown_name = provider_name(name if count[name] == 1 else f"{server}__{name}")
+        if shown_name in shown:
+            shown_name = _hashed(f"{server}__{name}")
         if shown_name != name:
             changes.append(Change("tool_name", f"{server}/{name}", name, shown_name))
-        description = tool.get("description")
-        shown.append(
-            ToolShown(
-                shown_name=shown_name,
-                server=server,
-                tool=name,
-                description=description if isinstance(description, str) else None,
-                input_schema=tool.get("inputSchema"),
-            )
+        shown[shown_name] = ToolShown(
+            shown_name=shown_name,
+            server=server,
+            tool=name,
+            description=_description(server, tool, changes),
+            input_schema=tool.get("inputSchema"),
         )
-    return tuple(shown), tuple(changes)
+    return tuple(shown.values()), tuple(changes)
+
+
+def _description(server: str, tool: RawTool, changes: list[Change]) -> str | None:
+    description = tool.get("description")
+    if description is None:
+        return None
+    text = _unicode(description) if isinstance(description, str) else None
+    if text != description:
+        changes.append(Change("tool_description", f"{server}/{tool['name']}", description, text))
+    return text
+
+
+def _unicode(text: str) -> str:
+    """Lone surrogates, which JSON escapes can spell, have no UTF-8 form: no provider takes them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def provider_name(name: str) -> str:
     """`name` if every provider takes it; else rewritten, with 8 hex digits of its hash so that none collide."""
-    if NAME.fullmatch(name):
-        return name
+    return name if NAME.fullmatch(name) else _hashed(name)
+
+
+def _hashed(name: str) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{re.sub(r'[^a-zA-Z0-9_-]', '_', name)[:55]}_{digest}"
 
@@ -102,30 +120,39 @@ def present_result(result: Any) -> tuple[str, tuple[Change, ...]]:
     """The text that a model without native content blocks sees of a raw `tools/call` result.
 
     Text blocks stand as they are, one per line. A block of another kind becomes a placeholder with its type and size
-    (never base64 as text); without any block the structured content is shown as JSON. An `isError` result is marked
-    unless its text says so itself, since chat APIs have no field for it.
+    (never base64 as text); without any block the structured content is shown as JSON, and without that too the whole
+    result. An `isError` result is marked unless its text says so itself, since chat APIs have no field for it.
     """
-    if not isinstance(result, Mapping):
-        return dump_text(result), (Change("malformed_result", "result"),)
     changes: list[Change] = []
-    blocks = result.get("content")
-    parts = [_block_text(block, changes) for block in blocks] if isinstance(blocks, list) else []
-    text = "\n".join(parts)
-    if not parts and "structuredContent" in result:
-        text = dump_text(result["structuredContent"])
-        changes.append(Change("structured_content", "result", None, text))
-    if result.get("isError") is True and not text.lstrip().lower().startswith("error"):
-        changes.append(Change("mark_error", "result", text, f"Error: {text}"))
-        text = f"Error: {text}"
-    return text, tuple(changes)
+    text = _result_text(result, changes)
+    if (clean := _unicode(text)) != text:
+        changes.append(Change("lone_surrogates", "result"))
+    if isinstance(result, Mapping) and result.get("isError") is True and not clean.lstrip().lower().startswith("error"):
+        changes.append(Change("mark_error", "result"))
+        clean = f"Error: {clean}"
+    return clean, tuple(changes)
+
+
+def _result_text(result: Any, changes: list[Change]) -> str:
+    blocks = result.get("content") if isinstance(result, Mapping) else None
+    if blocks and isinstance(blocks, list):
+        return "\n".join(_block_text(block, changes) for block in blocks)
+    if isinstance(result, Mapping) and "structuredContent" in result:
+        changes.append(Change("structured_content", "result"))
+        return dump_text(result["structuredContent"])
+    if isinstance(blocks, list):
+        return ""
+    changes.append(Change("malformed_result", "result"))
+    return dump_text(result)
 
 
 def _block_text(block: Any, changes: list[Change]) -> str:
     kind = block.get("type") if isinstance(block, Mapping) else None
     if kind == "text" and isinstance(block.get("text"), str):
         return str(block["text"])
-    if kind == "resource" and isinstance(block.get("resource"), Mapping) and "text" in block["resource"]:
-        return str(block["resource"]["text"])
+    inside = block.get("resource") if kind == "resource" else None
+    if isinstance(inside, Mapping) and isinstance(inside.get("text"), str):
+        return str(inside["text"])
     placeholder = _placeholder(block, kind)
     changes.append(Change("placeholder", str(kind), None, placeholder))
     return placeholder
@@ -147,4 +174,4 @@ def present_protocol_error(error: Any) -> str:
     """What the model sees of a JSON-RPC error (the spec: clients MAY show it)."""
     code = error.get("code") if isinstance(error, Mapping) else None
     message = error.get("message") if isinstance(error, Mapping) else error
-    return f"MCP error {code}: {message}"
+    return _unicode(f"MCP error {code}: {message}")

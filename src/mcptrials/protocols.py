@@ -152,6 +152,8 @@ class ServerExit:
     ms: float
     stderr_bytes: int
     stderr_tail: str
+    left_processes: int = 0
+    """How many it had started and left running; they were killed."""
 
 
 class ServerChannel(Protocol):

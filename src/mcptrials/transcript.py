@@ -9,6 +9,7 @@ from mcptrials.events import (
     FinalAnswer,
     ModelAttempt,
     ModelReply,
+    PromptGiven,
     ServerExited,
     ServerStarted,
     ToolAnswered,
@@ -42,6 +43,11 @@ class Transcript:
     @property
     def events(self) -> tuple[Event, ...]:
         return tuple(self._events)
+
+    @property
+    def prompted(self) -> bool:
+        """Whether the model was given its task: the servers were ready."""
+        return any(isinstance(event, PromptGiven) for event in self._events)
 
     @property
     def replies(self) -> tuple[ModelReply, ...]:

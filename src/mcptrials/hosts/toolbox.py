@@ -6,9 +6,17 @@ from typing import Any
 
 from mcptrials.encoding import parse_json
 from mcptrials.errors import ServerError
-from mcptrials.events import CallAsked, PresentationChange, ServerStarted, ToolAnswered, ToolCalled, ToolShown
-from mcptrials.hosts.arguments import argument_error
-from mcptrials.presentation import Change, present_protocol_error, present_result, present_tools
+from mcptrials.events import (
+    CallAsked,
+    ContractViolation,
+    PresentationChange,
+    ServerStarted,
+    ToolAnswered,
+    ToolCalled,
+    ToolShown,
+)
+from mcptrials.hosts.arguments import misfit
+from mcptrials.presentation import Change, ToolFilter, present_protocol_error, present_result, present_tools
 from mcptrials.protocols import CallResult, HostContext, ServerSession, ToolOutput
 
 
@@ -35,12 +43,27 @@ class Toolbox:
     def __init__(self, sessions: Mapping[str, ServerSession], context: HostContext) -> None:
         self._sessions, self._context = sessions, context
         for session in sessions.values():
-            context.emit(_started(session, context.clock.now_ms()))
+            self._tell(session)
         listings = {name: session.tools for name, session in sessions.items()}
         self.tools, changes = present_tools(listings, context.filters)
         self._by_name: dict[str, ToolShown] = {tool.shown_name: tool for tool in self.tools}
+        self._promised = {
+            (name, tool["name"]): tool["outputSchema"]
+            for name, tools in listings.items()
+            for tool in tools
+            if "outputSchema" in tool
+        }
         self._record(changes)
         self._count = 0
+
+    def _tell(self, session: ServerSession) -> None:
+        self._context.emit(_started(session, self._context.clock.now_ms()))
+        for problem in session.problems:
+            self._violated(session.server, "broken_tool_list", problem)
+
+    def _violated(self, server: str, what: str, detail: str) -> None:
+        now = self._context.clock.now_ms()
+        self._context.emit(ContractViolation(at_ms=now, server=server, what=what, detail=detail))
 
     def _record(self, changes: tuple[Change, ...]) -> None:
         for change in changes:
@@ -58,7 +81,7 @@ class Toolbox:
         """Sends one call and gives the model's view of its answer.
 
         Raises:
-            ServerError: crash, when the server went away; the trial ends with it.
+            ServerError: crash or contract_violation, when the server went away or cannot be read; the trial ends.
         """
         plan = self._plan(asked)
         self._context.emit(self._called(plan))
@@ -66,6 +89,7 @@ class Toolbox:
         if plan.unreadable or plan.session is None:
             return self._refused(plan, began)
         answer = await plan.session.call(plan.tool, plan.arguments, self._context.limits.call_seconds)
+        self._check_promise(plan.session.server, plan.tool, answer)
         shown, changes = self._shown(answer)
         self._record(changes)
         self._context.emit(self._answered(plan, answer, shown, began))
@@ -76,12 +100,21 @@ class Toolbox:
     def _plan(self, asked: CallAsked) -> _Plan:
         tool = self._by_name.get(asked.name)
         arguments, unreadable = _arguments(asked.raw_arguments)
-        # A name that is on no list goes to the only server there is: its own answer to it is worth seeing.
-        lone = next(iter(self._sessions.values())) if len(self._sessions) == 1 else None
-        session = self._sessions[tool.server] if tool else lone
+        session = self._sessions[tool.server] if tool else self._taker(asked.name)
         self._count += 1
         name, schema = (tool.tool, tool.input_schema) if tool else (asked.name, None)
         return _Plan(f"{self._count}", asked, session, name, schema, arguments, unreadable)
+
+    def _taker(self, name: str) -> ServerSession | None:
+        """Who gets a call by a name that was not shown: the only server there is, whose own answer is worth seeing.
+
+        Never by a way around the filter: a tool that is hidden, or that nobody declared to be harmless, stays so.
+        """
+        if len(self._sessions) != 1:
+            return None
+        server, session = next(iter(self._sessions.items()))
+        allowed = self._context.filters.get(server, ToolFilter()).shows({"name": name})
+        return session if allowed else None
 
     def _called(self, plan: _Plan) -> ToolCalled:
         checkable = not (plan.unknown or plan.unreadable)
@@ -94,13 +127,23 @@ class Toolbox:
             arguments=plan.arguments,
             raw_arguments=plan.asked.raw_arguments,
             unknown_tool=plan.unknown,
-            argument_error=argument_error(plan.schema, plan.arguments) if checkable else plan.unreadable,
+            argument_error=misfit(plan.schema, plan.arguments) if checkable else plan.unreadable,
         )
 
     def _refused(self, plan: _Plan, began: float) -> ToolOutput:
         shown = f"Error: {plan.unreadable or f'there is no tool {plan.asked.name!r}'}"
         self._context.emit(self._answered(plan, CallResult("not_sent", 0.0), shown, began))
         return ToolOutput(plan.asked.id, plan.asked.name, shown, True)
+
+    def _check_promise(self, server: str, tool: str, answer: CallResult) -> None:
+        """A server that gives an output schema must keep to it (spec, server/tools)."""
+        schema = self._promised.get((server, tool))
+        if schema is None or answer.status != "ok":
+            return
+        kept = "structuredContent" in answer.result
+        broken = misfit(schema, answer.result["structuredContent"]) if kept else "there is no structuredContent"
+        if broken:
+            self._violated(server, "output_schema", f"{tool}: {broken}")
 
     def _shown(self, answer: CallResult) -> tuple[str, tuple[Change, ...]]:
         if answer.status == "protocol_error":

@@ -55,6 +55,13 @@ class TrialLog:
         self.host_ended_ms = self.clock.now_ms()
         self.waited_ms_at_end = self.clock.waited_s * 1000
 
+    @property
+    def tool_time_s(self) -> float:
+        """Time in tool calls, also in one that the end of the trial cut off."""
+        cut_off_ms = self.host_ended_ms or 0.0
+        times_ms = [made.answer.ms if made.answer else cut_off_ms - made.call.at_ms for made in self.transcript.calls]
+        return sum(times_ms) / 1000
+
     def state_read(self, query: str, value: StateValue, began_ms: float) -> None:
         ms = self.clock.now_ms() - began_ms
         self.emit(StateRead(at_ms=began_ms, ms=ms, query=query, value=value.value, error=value.error))

@@ -99,8 +99,7 @@ def _calls(transcript: Transcript, *, several: bool) -> dict[str, Any]:
         "unknown_tools": sum(each.call.unknown_tool for each in made),
         "argument_errors": sum(each.call.argument_error is not None for each in made),
         "tool_sequence": tuple(names),
-        "contract_violations": len(transcript.violations)
-        + sum(answer.status == "contract_violation" for answer in answers),
+        "contract_violations": len(transcript.violations),
         "server_faults": _faults(transcript),
     }
 
@@ -112,10 +111,11 @@ def _faults(transcript: Transcript) -> tuple[str, ...]:
     for ended in transcript.exits:
         faults += [f"exit_code:{ended.exit_code}"] if ended.how == "crashed" else []
         faults += [f"shutdown:{ended.how}"] if ended.how in ("terminated", "killed") else []
+        faults += ["left_processes"] if ended.left_processes else []
     return tuple(dict.fromkeys(faults))
 
 
-_BAD = ("timeout", "transport_lost", "contract_violation")
+_BAD = ("timeout", "transport_lost")
 
 
 def _usage(transcript: Transcript) -> dict[str, Any]:

@@ -72,6 +72,8 @@ async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> Host
                 channels[name] = await stack.enter_async_context(server.open(place))
             with log.clock.limit(task.limits.trial_seconds) as limit:
                 result = await _run_host(arm, task, model, channels, context, log)
+            if limit.cancelled_caught and not log.transcript.prompted:
+                raise ServerError("server_start", "the servers were not ready within the trial's time limit")
             log.host_ended(task.limits.trial_seconds if limit.cancelled_caught else None)
     finally:
         _note_exits(channels, log)
@@ -108,6 +110,7 @@ def _note_exits(channels: Mapping[str, ServerChannel], log: TrialLog) -> None:
                     how=ended.how,
                     stderr_bytes=ended.stderr_bytes,
                     stderr_tail=ended.stderr_tail,
+                    left_processes=ended.left_processes,
                 )
             )
 
@@ -146,11 +149,10 @@ def _grade(spec: GraderSpec, grader: Grader, given: GradeInput) -> Grade:
 
 def _decide(task: TaskBench, outcome: Outcome, grades: Sequence[Grade], log: TrialLog) -> Decision:
     calls = [made.answer for made in log.transcript.calls if made.answer]
-    tool_s = sum(answer.ms for answer in calls) / 1000
     return decide(
         outcome,
         grades,
         task.task.combine,
         last_call_timed_out=bool(calls) and calls[-1].status == "timeout",
-        tool_time_share=tool_s / task.limits.trial_seconds,
+        tool_time_share=log.tool_time_s / task.limits.trial_seconds,
     )

@@ -7,6 +7,7 @@ a wait, then force. The reader is linear in the size of a line.
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections import deque
 from collections.abc import AsyncIterator
@@ -17,11 +18,12 @@ from typing import Literal
 import anyio
 from anyio.abc import ByteReceiveStream, Process
 
-from mcptrials.errors import ServerError
+from mcptrials.errors import HarnessError, ServerError, boundary
 from mcptrials.frozen import Frozen
 from mcptrials.presentation import ToolFilter
 from mcptrials.protocols import Place, ServerExit, WireLog
 from mcptrials.servers.background import background
+from mcptrials.servers.strays import kill_strays
 
 CHUNK = 1 << 18
 MAX_LINE = 64 << 20
@@ -35,6 +37,7 @@ _SETTLE_S = 0.5
 """How long a server whose output ended may take to be gone."""
 _REST_S = 0.2
 """How long the output of a server that is gone is read to its end; a process it left behind may hold it open."""
+_HOME, _TEMPORARY = ".home", ".tmp"
 _INHERITED = (
     "PATH",
     "LANG",
@@ -67,8 +70,10 @@ class StdioServer(Frozen):
         Raises:
             ServerError: server_start, when the command cannot be started.
         """
+        with boundary(HarnessError, "io", f"server {self.name!r}: cannot make its directories"):
+            temporary = _make_dirs(place)
         with closing(place.wire(self.name)) as wire:
-            channel = StdioChannel(await self._spawn(place), wire)
+            channel = StdioChannel(await self._spawn(place, temporary), wire, temporary)
             async with background() as tasks:
                 tasks.start_soon(channel.drain_stderr)
                 try:
@@ -77,26 +82,27 @@ class StdioServer(Frozen):
                     with anyio.CancelScope(shield=True):
                         await channel.close()
 
-    async def _spawn(self, place: Place) -> Process:
+    async def _spawn(self, place: Place, temporary: Path) -> Process:
         command = [place.expand(part) for part in (self.command, *self.args)]
         cwd = place.project_dir / place.expand(self.cwd or ".")
         try:
             return await anyio.open_process(
-                command, cwd=cwd, env=self._environment(place), stderr=subprocess.PIPE, start_new_session=True
+                command,
+                cwd=cwd,
+                env=self._environment(place, temporary),
+                stderr=subprocess.PIPE,
+                start_new_session=True,
             )
         except (OSError, ValueError) as exc:
             reason = f"{exc.strerror}: {exc.filename}" if isinstance(exc, OSError) and exc.filename else exc
             raise ServerError("server_start", f"server {self.name!r}: cannot start {command[0]!r}: {reason}") from exc
 
-    def _environment(self, place: Place) -> dict[str, str]:
+    def _environment(self, place: Place, temporary: Path) -> dict[str, str]:
         """Only what the project gives, what a process needs, and a home of the trial's own.
 
         Caches of package runners stay the user's, since filling them anew in every trial would dominate its time.
         """
-        home, real_home = place.trial_dir / ".home", Path.home()
-        temporary = place.trial_dir / ".tmp"
-        for folder in (home, temporary):
-            folder.mkdir(exist_ok=True)
+        home, real_home = place.trial_dir / _HOME, Path.home()
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         own = {"HOME": home, "USERPROFILE": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}
         caches = {"npm_config_cache": real_home / ".npm", "UV_CACHE_DIR": real_home / ".cache" / "uv"}
@@ -108,8 +114,8 @@ class StdioServer(Frozen):
 class StdioChannel:
     """Lines to and from one running process, teed to the wire log."""
 
-    def __init__(self, process: Process, wire: WireLog) -> None:
-        self._process, self._wire = process, wire
+    def __init__(self, process: Process, wire: WireLog, own_dir: Path) -> None:
+        self._process, self._wire, self._own_dir = process, wire, own_dir
         self._buffer = bytearray()
         self._scanned = self._received = 0
         self._stderr = _CappedText()
@@ -195,14 +201,16 @@ class StdioChannel:
         return self._process.returncode
 
     async def close(self) -> None:
-        """Ends the server: close stdin, wait, TERM, wait, KILL; then whatever is left of its process group."""
+        """Ends the server: close stdin, wait, TERM, wait, KILL; then whatever it left behind."""
         if self._exit is not None:
             return
         began = time.monotonic()
         try:
-            how = await self._end_and_read_rest()
+            how, left = await self._end_and_read_rest()
+        except BaseException:
+            self._kill_rest()
+            raise
         finally:
-            self._signal_group(signal.SIGKILL)
             self._draining.cancel()
             await self._process.aclose()
         self._exit = ServerExit(
@@ -211,18 +219,24 @@ class StdioChannel:
             ms=(time.monotonic() - began) * 1000,
             stderr_bytes=self._stderr.size,
             stderr_tail=self._stderr.text(),
+            left_processes=left,
         )
 
-    async def _end_and_read_rest(self) -> Literal["closed", "terminated", "killed", "crashed"]:
+    async def _end_and_read_rest(self) -> tuple[Literal["closed", "terminated", "killed", "crashed"], int]:
         """What the server says while it ends is logged, and taken from it: one that cannot write cannot exit."""
         async with background() as tasks:
             tasks.start_soon(self._read_rest)
             how = await self._end()
-            self._signal_group(signal.SIGKILL)
+            left = self._kill_rest()
             with anyio.move_on_after(_REST_S):
                 await self._stdout_over.wait()
                 await self._stderr_over.wait()
-        return how
+        return how, left
+
+    def _kill_rest(self) -> int:
+        left = kill_strays(self._own_dir)
+        self._signal_group(signal.SIGKILL)
+        return left
 
     async def _read_rest(self) -> None:
         with suppress(EOFError, ServerError):
@@ -249,6 +263,13 @@ class StdioChannel:
     def _signal_group(self, number: signal.Signals) -> None:
         with suppress(OSError):
             os.killpg(self._process.pid, number)
+
+
+def _make_dirs(place: Place) -> Path:
+    """A home, and a directory for the temporary files of one server, which also marks what it starts."""
+    for name in (_HOME, _TEMPORARY):
+        (place.trial_dir / name).mkdir(exist_ok=True)
+    return Path(tempfile.mkdtemp(dir=place.trial_dir / _TEMPORARY))
 
 
 async def _read(stream: ByteReceiveStream | None) -> bytes:
