@@ -1,5 +1,7 @@
 """The demonstration: the example server, its tasks, and the model that needs no key."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from mcptrials.errors import UsageError
@@ -19,9 +21,9 @@ def example_dir() -> Path:
     raise UsageError("the example server is not installed", where=str(here), hint="install mcptrials again")
 
 
-def demo_project(runs_dir: Path) -> Project:
+def demo_project(runs_dir: Path, settings: Sequence[str] = ()) -> Project:
     """The example's project, with its runs where the user is."""
-    return Project.load(example_dir() / "mcptrials.yaml", [f"runs={runs_dir}"])
+    return Project.load(example_dir() / "mcptrials.yaml", [*settings, f"runs={json.dumps(str(runs_dir))}"])
 
 
 SCRIPTED_MODEL = "scripted:script.yaml"

@@ -23,7 +23,7 @@ def demo(**flags: Any) -> None:
 
     The weights (1.1 GB) are fetched on first use and kept.
     """
-    project = demo_project(Path.cwd() / "runs")
+    project = demo_project(Path.cwd() / "runs", flags["settings"])
     flags |= {"project_file": os.path.relpath(example_dir() / "mcptrials.yaml"), "yes": False}
     options = RunOptions(only=flags["only"], models=flags["models"], trials=flags["trials"])
     try:

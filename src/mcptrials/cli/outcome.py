@@ -1,8 +1,10 @@
 """How a command ends: its exit code, its one JSON document, its one line of error."""
 
+import io
 import json
-import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +12,9 @@ from typing import Any, NoReturn
 
 import click
 
-from mcptrials.errors import IncompleteError, McptrialsError, TrialError, UsageError, describe
+from mcptrials.cli.screen import discard, one_line, plain
+from mcptrials.errors import IncompleteError, McptrialsError, UsageError, describe
+from mcptrials.redaction import Redactor
 
 DONE, SAID_NO, USAGE, INCOMPLETE, BUG = 0, 1, 2, 3, 70
 SCHEMA_VERSION = 1
@@ -37,50 +41,71 @@ def end(outcome: Outcome) -> NoReturn:
     raise Ended(outcome)
 
 
+def keep_secret(secrets: dict[str, str]) -> None:
+    """From now on the command's way of ending shows none of these values."""
+    click.get_current_context().obj.update(secrets)
+
+
 def settle(group: click.Group, argv: Sequence[str]) -> int:
     """Runs a command; every way of ending becomes an exit code and, with --json, one document on stdout."""
-    as_json = "--json" in argv
+    _prepare_process()
+    as_json = "--json" in argv and not {"-h", "--help", "--version"} & set(argv)
+    outcome = _invoke(group, argv)
     try:
-        outcome = _invoke(group, argv)
-    except BrokenPipeError:  # the reader, `head` say, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
-    if as_json:
-        command = next((word for word in argv if word in group.list_commands(click.Context(group))), None)
-        _print_document(command, outcome)
-    elif outcome.error:
-        _print_error(outcome.error)
+        if as_json:
+            command = next((word for word in argv if word in group.list_commands(click.Context(group))), None)
+            _print_document(command, outcome)
+        elif outcome.error:
+            _print_error(outcome.error)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard(sys.stdout.fileno())
+        discard(sys.stderr.fileno())
     return outcome.exit_code
 
 
+def _prepare_process() -> None:
+    """Text that a stream cannot encode is escaped, no crash; a request to terminate is a Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+
 def _invoke(group: click.Group, argv: Sequence[str]) -> Outcome:
+    secrets: dict[str, str] = {}
     try:
-        code = group.main(list(argv), prog_name="mcptrials", standalone_mode=False)
-        sys.stdout.flush()
+        code = group.main(list(argv), prog_name="mcptrials", standalone_mode=False, obj=secrets)
     except Ended as ended:
-        sys.stdout.flush()
         return ended.outcome
     except click.exceptions.NoArgsIsHelpError as exc:
         click.echo(exc.ctx.get_help() if exc.ctx else "")
         return Outcome(exit_code=USAGE)
-    except click.ClickException as exc:
-        return _failed(USAGE, exc.format_message(), None, "see --help")
-    except (KeyboardInterrupt, click.Abort):
-        return _failed(INCOMPLETE, "stopped", None, "nothing was run")
-    except IncompleteError as exc:
-        return _failed(INCOMPLETE, exc.what, exc.where, exc.hint)
-    except (UsageError, TrialError) as exc:
-        return _failed(USAGE, exc.what, exc.where, exc.hint)
-    except BrokenPipeError:
-        raise
+    except SystemExit:  # click's own answer to a reader that has seen enough
+        discard(sys.stdout.fileno())
+        return Outcome()
+    except (click.ClickException, click.Abort, KeyboardInterrupt, McptrialsError) as exc:
+        return _failed(*_understood(exc), secrets)
     except Exception as exc:  # noqa: BLE001 - the outermost boundary: a bug must end in exit code 70
-        traceback.print_exc(file=sys.stderr)
-        return _failed(BUG, f"a bug in mcptrials: {describe(exc)}", None, "please report it with the lines above")
+        click.echo(plain(Redactor(secrets).text("".join(traceback.format_exception(exc)))), err=True)
+        bug = UsageError(f"a bug in mcptrials: {describe(exc)}", hint="please report it with the lines above")
+        return _failed(BUG, bug, secrets)
     return Outcome(exit_code=code if isinstance(code, int) else DONE)
 
 
-def _failed(code: int, what: str, where: str | None, hint: str | None) -> Outcome:
-    return Outcome(exit_code=code, error={"what": what, "where": where, "hint": hint})
+def _understood(exc: BaseException) -> tuple[int, McptrialsError]:
+    """The exit code and the one line of an ending that is no bug."""
+    if isinstance(exc, click.ClickException):
+        return USAGE, UsageError(exc.format_message().rstrip("."), hint="see --help")
+    if isinstance(exc, McptrialsError):
+        return INCOMPLETE if isinstance(exc, IncompleteError) else USAGE, exc
+    return INCOMPLETE, IncompleteError("stopped", hint="what was recorded is kept")
+
+
+def _failed(code: int, failure: McptrialsError, secrets: dict[str, str]) -> Outcome:
+    error = {"what": failure.what, "where": failure.where, "hint": failure.hint}
+    return Outcome(exit_code=code, error=Redactor(secrets).value(error))
 
 
 def _print_document(command: str | None, outcome: Outcome) -> None:
@@ -98,4 +123,4 @@ def _print_document(command: str | None, outcome: Outcome) -> None:
 
 def _print_error(error: dict[str, str | None]) -> None:
     line = str(McptrialsError(error["what"] or "", where=error["where"], hint=error["hint"]))
-    click.echo(f"error: {' '.join(line.split())}", err=True)
+    click.echo(f"error: {one_line(line)}", err=True)

@@ -1,6 +1,5 @@
 """Live progress of a run: counts, tokens and the time left on a terminal, one line per trial elsewhere."""
 
-import time
 from collections import Counter
 from typing import Self
 
@@ -9,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from mcptrials.cli.screen import SCRIPTED_LABEL, plain, safe
+from mcptrials.cli.screen import SCRIPTED_LABEL, one_line, plain, safe
 from mcptrials.record import Record
 from mcptrials.runner.options import Plan
 from mcptrials.trial import Trial
@@ -28,7 +27,6 @@ class Progress:
         self._download: Bar | None = None
         self._told: tuple[str, int] | None = None
         self._done, self._total = 0, 0
-        self._began_s = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -50,7 +48,12 @@ class Progress:
                 self._console.print(safe(f"{what}: {done / 1e6:,.0f} of {total / 1e6:,.0f} MB", "dim"))
             return
         if self._download is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                DownloadColumn(),
+                TimeRemainingColumn(),
+            )
             self._download = Bar(*columns, console=self._console, transient=True)
             self._download.add_task(plain(what), total=total)
             self._download.start()
@@ -65,18 +68,14 @@ class Progress:
         self._end_download()
         self._print_plan(plan)
         self._total = len(plan.owed)
-        if self._ask and not plan.free and not click.confirm(f"Run {len(plan.owed)} trials?", err=True):
-            return False
-        self._began_s = time.monotonic()
-        if self._console.is_terminal and plan.owed:
-            self._bar = self._make_bar()
-            self._bar.start()
-        return True
+        asks = self._ask and not plan.free
+        return not asks or click.confirm(f"Run {len(plan.owed)} trials?", err=True)
 
     def _print_plan(self, plan: Plan) -> None:
         if plan.scripted:
             self._console.print(safe(SCRIPTED_LABEL, "bold yellow"))
-        counts = f"{len(plan.suite.tasks)} tasks, {len(plan.arms)} arms: {len(plan.trials)} trials"
+        sizes = (("task", plan.suite.tasks), ("arm", plan.arms), ("trial", plan.trials))
+        counts = ", ".join(f"{len(items)} {noun}{'s' * (len(items) != 1)}" for noun, items in sizes)
         rest = f", {len(plan.owed)} still owed" if len(plan.owed) != len(plan.trials) else ""
         self._console.print(safe(f"run {plan.run_id} · {counts}{rest} · {plan.concurrency} at a time", "bold"))
         for arm in plan.arms:
@@ -92,7 +91,7 @@ class Progress:
 
     def _make_bar(self) -> Bar:
         bar = Bar(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
@@ -109,7 +108,11 @@ class Progress:
         return f"{counts['passed']} passed, {counts['failed']} failed, {unscored} not scored{tokens}"
 
     def started(self, trial: Trial) -> None:
-        pass
+        """The bar begins with the first trial, when nothing else writes to the terminal."""
+        self._end_download()
+        if self._console.is_terminal and self._bar is None:
+            self._bar = self._make_bar()
+            self._bar.start()
 
     def recorded(self, record: Record) -> None:
         self._done += 1
@@ -128,7 +131,7 @@ class Progress:
         spent = f"{record.duration_ms / 1000:.1f} s" if record.duration_ms is not None else ""
         cause = f" ({record.cause})" if record.cause else ""
         text = f"{mark} {record.task_id} {record.trial}{cause}  {record.tool_calls} calls  {spent}"
-        error = f"  {plain(record.error)}" if record.error else ""
+        error = f"  {one_line(record.error)}" if record.error else ""
         console = self._bar.console if self._bar else self._console
         position = "" if self._bar else f"[{self._done}/{self._total}] "
         console.print(safe(f"{position}{text}{error}", style))

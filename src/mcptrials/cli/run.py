@@ -1,20 +1,23 @@
 """`mcptrials run`: the plan, live progress, then the tables."""
 
+import shlex
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
-from mcptrials.cli.outcome import DONE, INCOMPLETE, Outcome, end
+from mcptrials.cli.outcome import DONE, INCOMPLETE, Outcome, end, keep_secret
 from mcptrials.cli.progress import Progress
 from mcptrials.cli.screen import common_options, messages, output
-from mcptrials.cli.tables import print_summary
+from mcptrials.cli.tables import from_here, print_summary
 from mcptrials.encoding import dump_text
-from mcptrials.project import Project
+from mcptrials.project import DEFAULT_FILE, Project
 from mcptrials.report import summarise
 from mcptrials.runner import RunOptions, RunResult, Silent
 from mcptrials.runner import run as run_project
-from mcptrials.store.disk import write_whole
+from mcptrials.store.disk import write_whole, writing
 
 
 @click.command()
@@ -22,7 +25,7 @@ from mcptrials.store.disk import write_whole
 @click.option("--only", metavar="EXPR", help="Tasks by id, glob or field: 'issues-*,tag:write,!group:slow'.")
 @click.option("--model", "models", multiple=True, metavar="M", help="Use this model instead of the project's.")
 @click.option("--trials", type=click.IntRange(min=1), metavar="N", help="Trials per task.")
-@click.option("--split", type=click.Choice(["train", "held_out"]), default="train", help="Which tasks (default train).")
+@click.option("--split", type=click.Choice(["train", "held_out"]), help="Which tasks (default train).")
 @click.option("--name", metavar="NAME", help="The run's id; by default the time.")
 @click.option("--yes", is_flag=True, help="Do not ask before paid models are used.")
 @common_options
@@ -42,6 +45,7 @@ def run(**flags: Any) -> None:
 
 def run_and_report(project: Project, options: RunOptions, flags: dict[str, Any]) -> None:
     """Runs, then prints the tables or the document, and ends with the right exit code."""
+    keep_secret(dict(project.secrets))
     if flags["quiet"] or flags["as_json"]:
         end(report(run_project(project, options, Silent()), flags))
     with Progress(messages(), ask=not flags["yes"] and sys.stdin.isatty()) as progress:
@@ -49,24 +53,31 @@ def run_and_report(project: Project, options: RunOptions, flags: dict[str, Any])
     end(report(result, flags))
 
 
-def report(result: RunResult, flags: dict[str, Any]) -> Outcome:
+def report(result: RunResult, flags: Mapping[str, Any]) -> Outcome:
     summary = summarise(result.run)
-    write_whole(result.run.folder / "summary.json", dump_text(summary).encode() + b"\n")
     if not flags["as_json"]:
         print_summary(output(), summary)
-    complete = summary["complete"] and not result.stopped
-    resume = f"mcptrials run --resume {result.run.run_id}"
-    if flags["project_file"] != "mcptrials.yaml":
-        resume += f" --project {flags['project_file']}"
-    error = None
-    if not complete:
-        what = "stopped before the end" if result.stopped else _why_incomplete(summary)
-        error = {"what": what, "where": None, "hint": f"go on with: {resume}"}
-    return Outcome(summary, DONE if complete else INCOMPLETE, tuple(summary["warnings"]), error)
+    with writing(result.run.folder):
+        write_whole(result.run.folder / "summary.json", dump_text(summary).encode() + b"\n")
+    if summary["complete"]:
+        return Outcome(summary, DONE, tuple(summary["warnings"]))
+    what = "stopped before the end" if result.stopped else _why_incomplete(summary)
+    error = {"what": what, "where": None, "hint": f"go on with: {_resume_command(result.run.folder, flags)}"}
+    return Outcome(summary, INCOMPLETE, tuple(summary["warnings"]), error)
 
 
-def _why_incomplete(summary: dict[str, Any]) -> str:
-    unscored = summary["totals"]["invalid"]
+def _resume_command(folder: Path, flags: Mapping[str, Any]) -> str:
+    """What goes on with the run from this directory: the same project with the same keys replaced."""
+    words = ["mcptrials", "run", "--resume", from_here(str(folder))]
+    if flags["project_file"] != DEFAULT_FILE:
+        words += ["--project", flags["project_file"]]
+    for setting in flags["settings"]:
+        words += ["--set", setting]
+    return shlex.join(words)
+
+
+def _why_incomplete(summary: Mapping[str, Any]) -> str:
     if summary["missing"]:
         return f"{summary['missing']} of {summary['planned']} trials were not run"
+    unscored = summary["totals"]["invalid"]
     return f"{unscored} of {summary['planned']} trials are not scored, more than max_invalid allows"

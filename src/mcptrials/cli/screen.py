@@ -1,22 +1,34 @@
 """The terminal: what is printed where, and how untrusted text is made harmless."""
 
+import os
 import re
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_OBEYED = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line end; escape sequences begin with one
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing
+    "\u180e\u200b\u2028\u2029\u2060-\u2065\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # invisible, or a line end
+    "\ud800-\udfff"
+)
+_CONTROL = re.compile(f"[{_OBEYED}]")
 
 SCRIPTED_LABEL = "scripted, not a language model"
 
 
 def plain(text: object) -> str:
     """Text from servers, models and files with control characters shown instead of obeyed."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", str(text))
+    return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), str(text))
+
+
+def one_line(text: object) -> str:
+    """The same as one line, which cannot pretend to be two."""
+    return " ".join(plain(text).split())
 
 
 def safe(text: object, style: str = "") -> Text:
@@ -24,14 +36,32 @@ def safe(text: object, style: str = "") -> Text:
     return Text(plain(text), style=style)
 
 
-def output() -> Console:
-    """Standard output; wide enough for tables when it is no terminal."""
-    return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 120)
+class Screen(Console):
+    """Colour and live displays on terminals only; wide enough for tables elsewhere."""
+
+    def __init__(self, file: TextIO) -> None:
+        on_terminal = file.isatty()
+        super().__init__(file=file, force_terminal=on_terminal, width=None if on_terminal else 120, highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        discard(self.file.fileno())
 
 
-def messages() -> Console:
+def discard(descriptor: int) -> None:
+    """What is written there from now on goes nowhere: the reader, `head` say, has seen enough, which is no error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def output() -> Screen:
+    """Standard output."""
+    return Screen(sys.stdout)
+
+
+def messages() -> Screen:
     """Standard error, for progress and notices."""
-    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 120)
+    return Screen(sys.stderr)
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:

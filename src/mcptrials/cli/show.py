@@ -1,5 +1,8 @@
 """`mcptrials show`: a run's tables, or one trial's transcript."""
 
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,10 +12,10 @@ from mcptrials.cli.screen import common_options, output
 from mcptrials.cli.tables import print_summary
 from mcptrials.cli.transcript_page import print_transcript
 from mcptrials.errors import UsageError
-from mcptrials.project import Project
+from mcptrials.project import DEFAULT_FILE
 from mcptrials.record import Record
 from mcptrials.report import summarise
-from mcptrials.source import nearest
+from mcptrials.source import load_sources, nearest
 from mcptrials.store import Run, find_run, log_look
 
 
@@ -28,7 +31,7 @@ def show(run_name: str | None, trial_name: str | None, **flags: Any) -> None:
     """
     run = _find(run_name, flags)
     if run.manifest["split"] == "held_out":
-        log_look(run.folder.parent.parent, "show", run.run_id)
+        log_look(_project_dir(run, flags), "show", run.run_id)
     if trial_name is None:
         summary = summarise(run)
         if not flags["as_json"]:
@@ -42,7 +45,7 @@ def show(run_name: str | None, trial_name: str | None, **flags: Any) -> None:
     end(Outcome({"record": record.model_dump(mode="json"), "events": events}))
 
 
-def _find(run_name: str | None, flags: dict[str, Any]) -> Run:
+def _find(run_name: str | None, flags: Mapping[str, Any]) -> Run:
     """A run given by its folder needs no project."""
     if run_name is not None:
         try:
@@ -50,7 +53,26 @@ def _find(run_name: str | None, flags: dict[str, Any]) -> Run:
         except UsageError:
             if "/" in run_name:
                 raise
-    return find_run(Project.load(flags["project_file"], flags["settings"]).runs_dir, run_name)
+    return find_run(_runs_dir(flags), run_name)
+
+
+def _runs_dir(flags: Mapping[str, Any]) -> Path:
+    """Only one key of the project file is read: a run can be shown without keys, and while tasks are being edited."""
+    path = Path(flags["project_file"])
+    if path.is_dir():
+        path /= DEFAULT_FILE
+    project = load_sources(path)[0].value
+    replaced = dict(setting.partition("=")[::2] for setting in flags["settings"])
+    runs = replaced.get("runs") or (project.get("runs") if isinstance(project, dict) else None) or "runs"
+    return path.resolve().parent / os.path.expandvars(str(runs))
+
+
+def _project_dir(run: Run, flags: Mapping[str, Any]) -> Path:
+    """Where the run's project keeps its ledger: by the project file, if the run is one of its runs."""
+    runs_dir = run.folder.resolve().parent
+    if Path(flags["project_file"]).exists() and _runs_dir(flags).resolve() == runs_dir:
+        return Path(flags["project_file"]).resolve().parent
+    return runs_dir.parent
 
 
 def find_trial(run: Run, name: str) -> Record:

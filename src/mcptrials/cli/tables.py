@@ -137,9 +137,10 @@ def _pass_k(row: Row, use: str | None) -> list[tuple[str, str, str]]:
 
 
 def _unscored(row: Row) -> str:
+    """With the rates if all of it had failed, and if all had passed; of nothing scored there is no rate at all."""
     count = row["invalid"] + row["pending"]
-    if not count:
-        return "0"
+    if not count or row["rate"] is None:
+        return str(count)
     return f"{count}: {percent(row['rate_if_failed'])} to {percent(row['rate_if_passed'])}"
 
 
@@ -153,7 +154,7 @@ def _print_notes(console: Console, summary: Row) -> None:
         console.print(safe(f"  {cause['trials']} {kind}: {cause['cause']} (blame: {cause['blame']})", "dim"))
     for warning in summary["warnings"]:
         console.print(safe(f"! {warning}", "yellow"))
-    run_dir = _from_here(summary["run_dir"])
+    run_dir = from_here(summary["run_dir"])
     console.print(safe(f"transcripts: {run_dir}/transcripts"))
     example = next((row for row in summary["tasks"] if row["failed"]), next(iter(summary["tasks"]), None))
     if example:
@@ -171,7 +172,7 @@ def _totals_line(totals: Row) -> str:
     )
 
 
-def _from_here(path: str) -> str:
+def from_here(path: str) -> str:
     """A path as one would type it in the current directory."""
     return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
 

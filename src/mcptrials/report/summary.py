@@ -17,6 +17,8 @@ SUSPECT_TRIALS = 2
 """A task that no one of so many scored trials passes is suspect: most often the task or its grader is broken."""
 WEAK_SHARE = 0.3
 """Warned of, when on more than this share of the tasks passing trials need at most one call."""
+STOPS = ("cancelled", "budget")
+"""Causes of trials that did not end by themselves."""
 MIN_TASKS = 5
 """Below, an interval over tasks says little."""
 
@@ -31,12 +33,13 @@ def summarise(run: Run) -> dict[str, Any]:
     by_arm = {arm: [record for record in records if record.arm == arm] for arm in run.arms}
     labels = _labels(run)
     rows = [row for arm, mine in by_arm.items() for row in _task_rows(arm, mine, tasks)]
+    tools, unreadable = tool_rows(run, records)
     suspects = _suspects(records)
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": run.run_id,
         "run_dir": str(run.folder),
-        "complete": missing == 0 and _invalid_share(records) <= run.manifest["max_invalid"],
+        "complete": missing == 0 and not _stopped(records) and _invalid_share(records) <= run.manifest["max_invalid"],
         "scripted": run.scripted,
         "split": run.manifest["split"],
         "planned": len(run.planned()),
@@ -45,11 +48,11 @@ def summarise(run: Run) -> dict[str, Any]:
         "arms": [_arm_row(arm, labels[arm], mine, tasks) for arm, mine in by_arm.items()],
         "tasks": rows,
         "classes": [row for arm, mine in by_arm.items() for row in _class_rows(arm, mine, tasks)],
-        "tools": tool_rows(run, records),
+        "tools": tools,
         "totals": _totals(records),
         "causes": _causes(records),
         "suspects": suspects,
-        "warnings": _warnings(rows, records, tasks, suspects),
+        "warnings": [*_warnings(rows, records, tasks, suspects), *_lost(unreadable)],
     }
 
 
@@ -113,6 +116,11 @@ def _interval(found: Estimate) -> list[float | None]:
 def _counts(records: Sequence[Record]) -> dict[str, int]:
     verdicts = Counter(record.verdict for record in records)
     return {verdict: verdicts[verdict] for verdict in ("passed", "failed", "invalid", "pending")}
+
+
+def _stopped(records: Iterable[Record]) -> bool:
+    """Whether a trial was cut off by the user or by the budget: it is owed, however few they are."""
+    return any(record.cause in STOPS for record in records)
 
 
 def _invalid_share(records: Sequence[Record]) -> float:
@@ -232,6 +240,12 @@ def _warnings(
     if 0 < len(tasks) < MIN_TASKS:
         found.append(f"{len(tasks)} tasks are too few for inference: at least {MIN_TASKS} are needed, 20 are a start")
     return found
+
+
+def _lost(transcripts: Sequence[str]) -> list[str]:
+    if not transcripts:
+        return []
+    return [f"{len(transcripts)} transcripts cannot be read, {transcripts[0]} first: the tools table lacks their calls"]
 
 
 def _weak_tasks(records: Sequence[Record], tasks: Mapping[str, Task]) -> list[str]:

@@ -4,20 +4,27 @@ from collections.abc import Sequence
 from statistics import median, quantiles
 from typing import Any
 
+from mcptrials.errors import UsageError
 from mcptrials.record import Record
 from mcptrials.store import Run
 from mcptrials.transcript import CallMade
 
 
-def tool_rows(run: Run, records: Sequence[Record]) -> list[dict[str, Any]]:
-    """One row per arm and tool, most called first."""
+def tool_rows(run: Run, records: Sequence[Record]) -> tuple[list[dict[str, Any]], list[str]]:
+    """One row per arm and tool, most called first; and the transcripts that should be there but cannot be read."""
     calls: dict[tuple[str, str], list[CallMade]] = {}
+    unreadable = []
     for record in records:
         if record.tool_calls:
-            for made in run.transcript(record).calls:
+            try:
+                transcript = run.transcript(record)
+            except UsageError:
+                unreadable.append(record.transcript)
+                continue
+            for made in transcript.calls:
                 calls.setdefault((record.arm, made.call.tool), []).append(made)
     rows = [_row(arm, name, made) for (arm, name), made in calls.items()]
-    return sorted(rows, key=lambda row: (-row["calls"], row["name"]))
+    return sorted(rows, key=lambda row: (-row["calls"], row["name"])), unreadable
 
 
 def _row(arm: str, name: str, made: Sequence[CallMade]) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
 from mcptrials.store import RunWriter
-from mcptrials.task import Split, Suite, Task
-from mcptrials.trial import Arm, Trial
+from mcptrials.task import Suite, Task
+from mcptrials.trial import Trial
 
 
 class Workshop:
@@ -29,12 +29,12 @@ class Workshop:
 
     def __init__(self, project: Project, suite: Suite, listener: Listener) -> None:
         self.project, self.suite, self._listener = project, suite, listener
-        self.places = TrialPlaces.create(project.dir)
         self.facts: dict[str, dict[str, ServerFacts]] = {}
         self._models: dict[str, Model] = {}
         self._pristine: dict[str, str | None] = {}
         self._environments = {task.id: Environment(project.environment(task), project.dir) for task in suite.tasks}
         self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
+        self.places = TrialPlaces.create(project.dir)
 
     @classmethod
     @asynccontextmanager
@@ -57,7 +57,7 @@ class Workshop:
         return self._fingerprints
 
     async def check(self) -> None:
-        """Every deterministic check, cheapest first; then one request to each model.
+        """Every deterministic check, cheapest first.
 
         Raises:
             UsageError: the first that does not pass.
@@ -73,6 +73,13 @@ class Workshop:
                 self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
         for variant in self.project.config.variants:
             await self._check_variant(variant)
+
+    async def ask_models(self) -> None:
+        """One request to each language model: the first that may cost something.
+
+        Raises:
+            UsageError: a model does not answer.
+        """
         for config in self.project.config.models:
             if not self._models[_key(config)].scripted:
                 self._listener.notice(f"asking {config.model} for one tool call")
@@ -108,11 +115,11 @@ class Workshop:
             for name, config in configs.items()
         }
 
-    def plan(self, run_id: str, arms: Sequence[Arm], trials: Sequence[Trial], owed: Sequence[Trial]) -> Plan:
+    def plan(self, run_id: str, trials: Sequence[Trial], owed: Sequence[Trial]) -> Plan:
         return Plan(
             run_id=run_id,
             suite=self.suite,
-            arms=tuple(arms),
+            arms=tuple(arm for arm, _, _ in self.project.arms().values()),
             trials=tuple(trials),
             owed=tuple(owed),
             limits=self.project.config.limits,
@@ -130,10 +137,10 @@ class Workshop:
         model_of = {arm_id: _key(model) for arm_id, (_, model, _) in self.project.arms().items()}
         return Slots(min(config.concurrency, sum(limits.values())), model_of, limits)
 
-    def bench(self, run_id: str, split: Split, writer: RunWriter) -> Bench:
+    def bench(self, manifest: Mapping[str, Any], writer: RunWriter) -> Bench:
         return Bench(
-            run_id=run_id,
-            split=split,
+            run_id=manifest["run_id"],
+            split=manifest["split"],
             suite_hash=self.suite.hash,
             tasks={task.id: self._task_bench(task) for task in self.suite.tasks},
             arms=self._arm_benches(),

@@ -16,8 +16,10 @@ from mcptrials.runner.preflight import ServerFacts
 from mcptrials.task import Suite
 from mcptrials.trial import Arm
 
-_FROZEN = ("suite_hash", "environment_hashes", "arms", "trials", "seed", "split", "servers_hash", "limits")
-"""What a continued run must share with its beginning, in the order in which a difference is named."""
+SHOWN = 5
+"""Differences that an error names."""
+READABLE = 20
+"""Characters of a value that a person can read; longer ones are hashes."""
 
 
 def versions() -> dict[str, str]:
@@ -44,32 +46,33 @@ def make_manifest(
         "versions": versions(),
         "split": options.split,
         "seed": config.seed,
-        "trials": config.trials,
+        "trials": options.trials or config.trials,
+        "project_trials": config.trials,
         "concurrency": config.concurrency,
         "limits": config.limits.model_dump(),
         "max_invalid": config.max_invalid,
         "use": config.use,
         "suite_hash": suite.hash,
+        "task_hashes": {task.id: task.hash for task in suite.tasks},
         "tasks": [task.model_dump(mode="json") for task in suite.tasks],
         "environment_hashes": dict(environment_hashes),
         "environment": config.environment.model_dump(mode="json", by_alias=True) if config.environment else None,
-        "arms": [arm.model_dump(mode="json") for arm in arms],
+        "arms": [{"id": arm.id, **arm.model_dump(mode="json")} for arm in arms],
         "variants": config.model_dump(mode="json")["variants"],
         "servers": {name: server.model_dump(mode="json") for name, server in config.servers.items()},
-        "servers_hash": _servers_hash(project),
+        "server_hashes": _server_hashes(project),
     }
 
 
-def _servers_hash(project: Project) -> str:
+def _server_hashes(project: Project) -> dict[str, str]:
     """How the servers are started; not the values of their variables, which may be secrets that change."""
-    servers = {
-        variant: {
-            name: server.model_dump(mode="json", exclude={"env"}) | {"env": sorted(server.env)}
-            for name, server in project.config.servers_of(variant).items()
-        }
+    return {
+        f"{server} of {variant}": canonical_hash(
+            config.model_dump(mode="json", exclude={"env"}) | {"env": sorted(config.env)}
+        )
         for variant in project.config.variants
+        for server, config in project.config.servers_of(variant).items()
     }
-    return canonical_hash(servers)
 
 
 def with_servers(manifest: Mapping[str, Any], facts: Mapping[str, Mapping[str, ServerFacts]]) -> dict[str, Any]:
@@ -93,19 +96,57 @@ def with_servers(manifest: Mapping[str, Any], facts: Mapping[str, Mapping[str, S
 
 
 def check_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """A run goes on only as it began.
+    """A run goes on only as it began; what the servers say is compared once they were tried.
 
     Raises:
         UsageError: names what differs.
     """
-    for key in _FROZEN:
-        if old.get(key) != new.get(key):
-            what = f"the run began with another {key.replace('_', ' ')}: {_difference(old.get(key), new.get(key))}"
-            raise UsageError(what, hint="undo the change, or start a new run")
+    before, now = _frozen(old), _frozen(new)
+    for noun in before:
+        if before[noun] != now[noun]:
+            what = f"the run began with other {noun}: {_difference(before[noun], now[noun])}"
+            raise UsageError(what, where=f"run {old['run_id']}", hint="undo the change, or start a new run")
 
 
-def _difference(old: Any, new: Any) -> str:
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-        return f"{', '.join(changed[:5])} changed"
-    return f"{str(old)[:60]} then, {str(new)[:60]} now"
+def _frozen(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a continued run must share with its beginning, by the noun that names it, each as name -> value."""
+    own_trials = {f"trials of {task['id']}": task["trials"] for task in manifest["tasks"] if task["trials"]}
+    trials = {"trials": manifest["trials"], "trials in the project file": manifest["project_trials"]}
+    return {
+        "tasks": manifest["task_hashes"],
+        "environments": manifest["environment_hashes"],
+        "arms": {f"{arm['variant']} · {arm['host']} · {arm['model']} [{arm['id']}]": "" for arm in manifest["arms"]},
+        "servers": manifest["server_hashes"],
+        "settings": trials | own_trials | {"seed": manifest["seed"], "split": manifest["split"]},
+        "limits": manifest["limits"],
+    }
+
+
+def check_same_servers(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """The servers must still be what they were: a run is about one version of them.
+
+    Raises:
+        UsageError: names the server and what differs.
+    """
+    for variant, servers in old["preflight"].items():
+        for name, before in servers.items():
+            now = new["preflight"][variant][name]
+            changed = [key for key in ("name", "version", "tools_hash", "instructions") if before[key] != now[key]]
+            if changed:
+                what = f"it has changed since the run began: {', '.join(changed).replace('_hash', '')}"
+                raise UsageError(what, where=f"server {name!r}", hint="bring the old version back, or start a new run")
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """The names whose values differ; the values too, where a person can read them."""
+    changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    return ", ".join(_change(name, old, new) for name in changed[:SHOWN])
+
+
+def _change(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    if name not in new:
+        return f"{name} is gone"
+    if name not in old:
+        return f"{name} is new"
+    readable = all(len(str(value)) <= READABLE for value in (old[name], new[name]))
+    return f"{name} was {old[name]}, is {new[name]}" if readable else f"{name} has changed"

@@ -11,9 +11,10 @@ from mcptrials.trial import Arm, Trial
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The command line's part of a run; None is "as the project says"."""
+    """The command line's part of a run; None is "as the project says", or as the run that is continued began."""
 
-    split: Split = "train"
+    split: Split | None = None
+    """None: train, or what a continued run began with."""
     only: str | None = None
     models: tuple[str, ...] = ()
     trials: int | None = None

@@ -2,8 +2,8 @@
 
 import signal
 import threading
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,11 @@ from mcptrials.record import Record
 from mcptrials.redaction import Redactor
 from mcptrials.rollout import Bench, run_trial
 from mcptrials.runner.building import Workshop
-from mcptrials.runner.manifest import check_same, make_manifest, with_servers
+from mcptrials.runner.manifest import check_same, check_same_servers, make_manifest, with_servers
 from mcptrials.runner.options import Listener, RunOptions, Silent
 from mcptrials.runner.selection import select_models, select_tasks
 from mcptrials.store import Run, RunWriter, find_run, log_look
-from mcptrials.store.writer import new_run_id
+from mcptrials.store.writer import new_run_id, refuse_run_folder
 from mcptrials.trial import Trial
 
 
@@ -47,60 +47,101 @@ async def run_async(project: Project, options: RunOptions | None = None, listene
         IncompleteError: when the disk gives out; what was recorded is kept.
     """
     options, listener = options or RunOptions(), listener or Silent()
-    beginning = find_run(project.runs_dir, options.resume) if options.resume else None
-    if beginning:
-        options = _as_begun(beginning, options)
-    changes: dict[str, Any] = {"trials": options.trials} if options.trials else {}
-    config = select_models(project.config.model_copy(update=changes), options.models)
-    project = replace(project, config=config)
-    suite = select_tasks(project.suite, options.split, options.only)
-    run_id = beginning.run_id if beginning else _checked_name(options.name) or new_run_id()
-    async with AsyncExitStack() as stack:
-        workshop = await stack.enter_async_context(Workshop.open(project, suite, listener))
-        arms = tuple(each for each, _, _ in project.arms().values())
-        manifest = make_manifest(project, suite, arms, workshop.environment_hashes(), replace(options, name=run_id))
-        if beginning:
-            check_same(beginning.manifest, manifest)
-        trials = plan(suite.tasks, [arm.id for arm in arms], config.trials, config.seed)
-        rest = owed(trials, beginning.attempts() if beginning else ())
+    with _without_secrets(Redactor(project.secrets)):
+        if options.resume:
+            beginning = find_run(project.runs_dir, options.resume)
+            return await _go_on(project, _as_begun(beginning, options), listener, beginning)
+        name = options.name or new_run_id()
+        refuse_run_folder(project.runs_dir, name)
+        return await _begin(project, replace(options, name=name, split=options.split or "train"), listener)
+
+
+@contextmanager
+def _without_secrets(redactor: Redactor) -> Iterator[None]:
+    """Errors quote what servers and providers said, which may be anything."""
+    try:
+        yield
+    except McptrialsError as exc:
+        exc.what = redactor.text(exc.what)
+        exc.where, exc.hint = exc.where and redactor.text(exc.where), exc.hint and redactor.text(exc.hint)
+        raise
+
+
+async def _begin(project: Project, options: RunOptions, listener: Listener) -> RunResult:
+    async with _workshop(project, options, listener) as (workshop, manifest):
+        trials = _plan(workshop, manifest)
         await workshop.check()
-        if not listener.confirm(workshop.plan(run_id, arms, trials, rest)):
-            raise UsageError("not confirmed: nothing was run", hint="use --yes to run without a question")
-        writer = _writer(project, run_id, beginning, with_servers(manifest, workshop.facts), workshop)
-        stack.callback(writer.close)
-        if options.split == "held_out":
-            log_look(project.dir, "run", run_id)
-        bench = workshop.bench(run_id, options.split, writer)
-        await _run_trials(rest, bench, workshop.slots(), listener)
-    return RunResult(Run.load(writer.folder), stopped=bench.stop.asked)
+        await _confirm(workshop, manifest, (trials, trials), listener)
+        frozen, redactor = with_servers(manifest, workshop.facts), Redactor(project.secrets)
+        with RunWriter.create(project.runs_dir, frozen, redactor, workshop.places.root) as writer:
+            return await _run_trials(trials, workshop.bench(manifest, writer), workshop.slots(), listener)
+
+
+async def _go_on(project: Project, options: RunOptions, listener: Listener, beginning: Run) -> RunResult:
+    """The lock comes first, so that nobody else records what is found to be owed."""
+    async with _workshop(project, options, listener) as (workshop, manifest):
+        check_same(beginning.manifest, manifest)
+        with RunWriter(beginning.folder, Redactor(project.secrets), workshop.places.root) as writer:
+            trials = _plan(workshop, manifest)
+            rest = owed(trials, beginning.attempts())
+            if not rest:
+                listener.notice(f"run {beginning.run_id} owes no trial")
+                return RunResult(beginning, stopped=False)
+            await workshop.check()
+            check_same_servers(beginning.manifest, with_servers(manifest, workshop.facts))
+            await _confirm(workshop, manifest, (trials, rest), listener)
+            return await _run_trials(rest, workshop.bench(manifest, writer), workshop.slots(), listener)
+
+
+@asynccontextmanager
+async def _workshop(
+    project: Project, options: RunOptions, listener: Listener
+) -> AsyncIterator[tuple[Workshop, dict[str, Any]]]:
+    """The parts of the run, with everything in its manifest that can be known before they are tried."""
+    project = replace(project, config=select_models(project.config, options.models))
+    suite = select_tasks(project.suite, options.split or "train", options.only)
+    async with Workshop.open(project, suite, listener) as workshop:
+        arms = tuple(each for each, _, _ in project.arms().values())
+        yield workshop, make_manifest(project, suite, arms, workshop.environment_hashes(), options)
+
+
+def _plan(workshop: Workshop, manifest: Mapping[str, Any]) -> tuple[Trial, ...]:
+    arms = [arm["id"] for arm in manifest["arms"]]
+    return plan(workshop.suite.tasks, arms, manifest["trials"], manifest["seed"])
+
+
+async def _confirm(
+    workshop: Workshop, manifest: Mapping[str, Any], trials: tuple[Sequence[Trial], Sequence[Trial]], listener: Listener
+) -> None:
+    """The last step before the run is on record: the user's yes, the models' first replies, the look that is logged.
+
+    Args:
+        trials: all, and those still owed.
+    """
+    if not listener.confirm(workshop.plan(manifest["run_id"], *trials)):
+        raise UsageError("not confirmed: nothing was run", hint="use --yes to run without a question")
+    await workshop.ask_models()
+    if manifest["split"] == "held_out":
+        log_look(workshop.project.dir, "run", manifest["run_id"])
 
 
 def _as_begun(beginning: Run, options: RunOptions) -> RunOptions:
-    """A continued run takes its selection from its manifest."""
+    """A continued run takes its selection from its manifest; what is asked for besides is compared with it later."""
+    for flag, value in (("--name", options.name), ("--only", options.only)):
+        if value is not None:
+            raise UsageError(f"{flag} does not go with --resume: the run keeps its own", hint="leave it out")
     manifest = beginning.manifest
-    ids = ",".join(beginning.tasks)
-    models = tuple(dict.fromkeys(arm.model for arm in beginning.arms.values()))
     return replace(
-        options, split=manifest["split"], only=ids, models=options.models or models, trials=manifest["trials"]
+        options,
+        name=beginning.run_id,
+        split=options.split or manifest["split"],
+        only=",".join(beginning.tasks),
+        models=options.models or tuple(dict.fromkeys(arm.model for arm in beginning.arms.values())),
+        trials=options.trials or manifest["trials"],
     )
 
 
-def _checked_name(name: str | None) -> str | None:
-    if name is not None and (not name or not all(char.isalnum() or char in "._-" for char in name) or name[0] == "."):
-        raise UsageError(f"--name {name!r} is no file name", hint="use letters, digits, '.', '_' and '-'")
-    return name
-
-
-def _writer(
-    project: Project, run_id: str, beginning: Run | None, manifest: Mapping[str, Any], workshop: Workshop
-) -> RunWriter:
-    redactor, root = Redactor(project.secrets), workshop.places.root
-    if beginning:
-        return RunWriter(beginning.folder, redactor, root)
-    return RunWriter.create(project.runs_dir, run_id, manifest, redactor, root)
-
-
-async def _run_trials(trials: tuple[Trial, ...], bench: Bench, slots: Slots, listener: Listener) -> None:
+async def _run_trials(trials: Sequence[Trial], bench: Bench, slots: Slots, listener: Listener) -> RunResult:
     in_flight: set[str] = set()
 
     async def one(trial: Trial) -> Record:
@@ -112,8 +153,7 @@ async def _run_trials(trials: tuple[Trial, ...], bench: Bench, slots: Slots, lis
             in_flight.discard(trial.name)
 
     async def keep(record: Record) -> None:
-        await bench.writer.append(record)
-        listener.recorded(record)
+        listener.recorded(await bench.writer.append(record))
 
     async with anyio.create_task_group() as tasks:
         if threading.current_thread() is threading.main_thread():
@@ -127,6 +167,7 @@ async def _run_trials(trials: tuple[Trial, ...], bench: Bench, slots: Slots, lis
         tasks.cancel_scope.cancel()
     if failure:
         raise failure
+    return RunResult(Run.load(bench.writer.folder), stopped=bench.stop.asked)
 
 
 async def _watch_signals(

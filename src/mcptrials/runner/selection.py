@@ -51,17 +51,21 @@ def _matches(task: Task, item: str) -> bool:
 
 
 def select_models(config: ProjectConfig, models: Sequence[str]) -> ProjectConfig:
-    """The project with only these models; one that the file names keeps its settings there.
+    """The project with only these models; those that the file names keep their settings there.
 
     Raises:
         UsageError: a spec names no adapter.
     """
     if not models:
         return config
-    known = {model.model: model for model in config.models}
     try:
-        chosen = tuple(known.get(spec) or ModelConfig(model=spec) for spec in models)
+        chosen = tuple(each for spec in dict.fromkeys(models) for each in _named(config, spec))
     except ValueError as exc:
         what = f"--model {', '.join(models)!r} names no adapter"
         raise UsageError(what, hint="write openai:NAME, local:NAME or scripted:FILE") from exc
     return config.model_copy(update={"models": chosen})
+
+
+def _named(config: ProjectConfig, spec: str) -> Sequence[ModelConfig]:
+    """Every entry of the project for a model, which may differ in their settings; else a new one."""
+    return [model for model in config.models if model.model == spec] or [ModelConfig(model=spec)]

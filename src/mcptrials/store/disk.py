@@ -1,11 +1,13 @@
 """Durable writes: a whole file by rename, one line by a single write and fsync."""
 
+import errno
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mcptrials.errors import IncompleteError, UsageError
+from mcptrials.errors import IncompleteError
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -20,13 +22,8 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":
-        return  # a directory cannot be opened there
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    if os.name != "nt":  # a directory cannot be opened there
+        sync(folder)
 
 
 class LineFile:
@@ -38,13 +35,26 @@ class LineFile:
 
     def append(self, line: bytes) -> None:
         """One write, one fsync: a kill can tear the last line only."""
-        written = os.write(self._descriptor, line)
-        if written != len(line):
-            raise OSError(28, "the disk is full: a record was written in part")
+        refuse_part(line, os.write(self._descriptor, line))
         os.fsync(self._descriptor)
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def refuse_part(line: bytes, written: int | None) -> None:
+    """A full disk first takes a part of what is written, and only then says so."""
+    if written != len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def sync(path: Path) -> None:
+    """What was written to a file, by whomever, is on the disk when this returns."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -54,20 +64,5 @@ def writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as exc:
         what = f"cannot write the run: {exc.strerror or exc}"
-        hint = "free space or mend the permissions, then resume the run"
+        hint = f"make room, then go on with: mcptrials run --resume {shlex.quote(os.path.relpath(folder))}"
         raise IncompleteError(what, where=str(folder), hint=hint) from exc
-
-
-def make_folder(folder: Path, *, exist_ok: bool) -> None:
-    """A folder for runs or for one run.
-
-    Raises:
-        UsageError: it exists already or cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=exist_ok)
-    except FileExistsError as exc:
-        raise UsageError("a run of that name exists", where=str(folder), hint="take another --name") from exc
-    except OSError as exc:
-        what = f"cannot make the folder: {exc.strerror or exc}"
-        raise UsageError(what, where=str(folder), hint="check 'runs' in the project file") from exc

@@ -5,15 +5,25 @@ from pathlib import Path
 from typing import Any
 
 from mcptrials.encoding import dump_line, parse_json
+from mcptrials.errors import UsageError
 
 NAME = "held_out_looks.jsonl"
 
 
 def log_look(project_dir: Path, command: str, run_id: str) -> None:
-    """Appends one look."""
+    """Appends one look.
+
+    Raises:
+        UsageError: it cannot be noted, so it must not happen.
+    """
     look = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "command": command, "run_id": run_id}
-    with (project_dir / NAME).open("ab") as file:
-        file.write(dump_line(look))
+    path = project_dir / NAME
+    try:
+        with path.open("ab") as file:
+            file.write(dump_line(look))
+    except OSError as exc:
+        what = f"this look at held-out tasks cannot be noted: {exc.strerror or exc}"
+        raise UsageError(what, where=str(path), hint="make the file writable") from exc
 
 
 def looks(project_dir: Path) -> list[dict[str, Any]]:

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from mcptrials.encoding import parse_json
 from mcptrials.errors import UsageError
 from mcptrials.events import Event, parse_event
 from mcptrials.matrix import first_scored, plan
 from mcptrials.record import SCHEMA_VERSION, Record
+from mcptrials.source import nearest
 from mcptrials.task import Task
 from mcptrials.transcript import Transcript
 from mcptrials.trial import Arm, Trial
@@ -34,8 +33,11 @@ class Run:
             raise UsageError("this is no run folder", where=str(folder), hint="give a run id or its path") from exc
         except (OSError, ValueError) as exc:
             raise UsageError(f"the manifest cannot be read: {exc}", where=str(folder / "manifest.json")) from exc
-        if not isinstance(manifest, dict) or manifest.get("schema_version", 0) > SCHEMA_VERSION:
-            raise UsageError("the run was made by a later version", where=str(folder), hint="update mcptrials")
+        where = str(folder / "manifest.json")
+        if not isinstance(manifest, dict) or not isinstance(manifest.get("schema_version"), int):
+            raise UsageError("this is no manifest of a run", where=where, hint="restore the file")
+        if manifest["schema_version"] > SCHEMA_VERSION:
+            raise UsageError("the run was made by a later version", where=where, hint="update mcptrials")
         return cls(folder, manifest)
 
     @property
@@ -45,8 +47,7 @@ class Run:
     @property
     def arms(self) -> dict[str, Arm]:
         """By arm id, in the order of the project file."""
-        arms = [Arm.model_validate(arm) for arm in self.manifest["arms"]]
-        return {arm.id: arm for arm in arms}
+        return {arm["id"]: Arm(**{key: arm[key] for key in arm if key != "id"}) for arm in self.manifest["arms"]}
 
     @property
     def tasks(self) -> dict[str, Task]:
@@ -74,7 +75,7 @@ class Run:
     def _record(self, path: Path, number: int, line: bytes) -> Record:
         try:
             return Record.model_validate(parse_json(line))
-        except (ValueError, ValidationError) as exc:
+        except ValueError as exc:
             where = f"{path}:{number}"
             raise UsageError("a record cannot be read", where=where, hint="remove the damaged line") from exc
 
@@ -90,8 +91,10 @@ class Run:
         return first_scored(self.attempts())
 
     def transcript(self, record: Record) -> Transcript:
-        """Raises:
-        UsageError: the transcript is missing or damaged.
+        """A trial's events; a last line that a kill tore is left out.
+
+        Raises:
+            UsageError: the transcript is missing or damaged.
         """
         path = self.folder / record.transcript
         try:
@@ -101,13 +104,13 @@ class Run:
 
 
 def _events(path: Path) -> Iterator[Event]:
-    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
-        if not line:
-            continue
+    *lines, torn = path.read_bytes().split(b"\n")
+    del torn
+    for number, line in enumerate(lines, 1):
         try:
             yield parse_event(parse_json(line))
-        except (ValueError, ValidationError) as exc:
-            raise UsageError("an event cannot be read", where=f"{path}:{number}") from exc
+        except ValueError as exc:
+            raise UsageError("an event cannot be read", where=f"{path}:{number}", hint="restore the file") from exc
 
 
 def _writer_number(path: Path) -> tuple[int, str]:
@@ -129,4 +132,6 @@ def find_run(runs_dir: Path, name: str | None) -> Run:
     for folder in (Path(name), runs_dir / name):
         if (folder / "manifest.json").exists():
             return Run.load(folder)
-    raise UsageError(f"there is no run {name!r}", where=str(runs_dir), hint="mcptrials show lists the newest")
+    known = [path.parent.name for path in runs_dir.glob("*/manifest.json")]
+    hint = nearest(Path(name).name, known) or "start one: mcptrials run"
+    raise UsageError(f"there is no run {name!r}", where=str(runs_dir), hint=hint)

@@ -1,19 +1,23 @@
 """RunWriter: creates or continues a run folder and appends what happens to it."""
 
+import os
+import re
 import secrets
 import shutil
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from anyio import to_thread
 
-from mcptrials.encoding import dump_line, dump_text
+from mcptrials.encoding import dump_line, dump_text, parse_json
+from mcptrials.errors import IncompleteError, UsageError
 from mcptrials.events import Event
 from mcptrials.record import Record
 from mcptrials.redaction import Redactor
-from mcptrials.store.disk import LineFile, make_folder, write_whole, writing
+from mcptrials.store.disk import LineFile, refuse_part, sync, write_whole, writing
 from mcptrials.store.lock import Lock
 from mcptrials.store.run import Run
 from mcptrials.trial import Trial
@@ -26,34 +30,58 @@ def new_run_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
+def refuse_run_folder(runs_dir: Path, run_id: str) -> None:
+    """Finds out, before anything is spent, that a run's folder could not be made.
+
+    Raises:
+        UsageError: the name is none, is taken, or nothing can be written there.
+    """
+    if not re.fullmatch(r"[\w-][\w.-]{0,99}", run_id):
+        raise UsageError(f"{run_id!r} is no name for a run", hint="use letters, digits, '.', '_' and '-'")
+    if (runs_dir / run_id).exists():
+        raise UsageError("a run of that name exists", where=str(runs_dir / run_id), hint="take another --name")
+    above = next(folder for folder in (runs_dir, *runs_dir.parents) if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        what = "runs cannot be written there: " + ("no permission" if above.is_dir() else f"{above.name!r} is a file")
+        raise UsageError(what, where=str(runs_dir), hint="check 'runs' in the project file")
+
+
 class RunWriter:
     """The one process that writes a run. Nothing is rewritten: records and transcripts only grow."""
 
     def __init__(self, folder: Path, redactor: Redactor, trial_root: Path) -> None:
         self.folder, self._redactor = folder, redactor
+        self._records: LineFile | None = None
+        self._first_line = threading.Lock()
         self._lock = Lock(folder, {"trial_root": str(trial_root)})
         self._remove_leftovers()
         with writing(folder):
             for name in _FOLDERS:
                 (folder / name).mkdir(exist_ok=True)
-            number = len(list((folder / "records").glob("*.jsonl"))) + 1
-            self._records = LineFile(folder / "records" / f"w{number}.jsonl")
 
     @classmethod
-    def create(
-        cls, runs_dir: Path, run_id: str, manifest: Mapping[str, Any], redactor: Redactor, trial_root: Path
-    ) -> "RunWriter":
-        """A new run folder with its frozen manifest.
+    def create(cls, runs_dir: Path, manifest: Mapping[str, Any], redactor: Redactor, trial_root: Path) -> "RunWriter":
+        """A new run folder with its frozen manifest; nothing is left behind when it cannot be made.
 
         Raises:
             UsageError: the folder exists or cannot be written.
         """
-        folder = runs_dir / run_id
-        make_folder(runs_dir, exist_ok=True)
-        make_folder(folder, exist_ok=False)
-        with writing(folder):
+        folder = runs_dir / manifest["run_id"]
+        refuse_run_folder(runs_dir, manifest["run_id"])
+        try:
+            folder.mkdir(parents=True)
             write_whole(folder / "manifest.json", dump_text(redactor.value(dict(manifest))).encode())
-        return cls(folder, redactor, trial_root)
+            return cls(folder, redactor, trial_root)
+        except (OSError, IncompleteError) as exc:
+            shutil.rmtree(folder, ignore_errors=True)
+            what = f"cannot make the run's folder: {getattr(exc, 'strerror', None) or exc}"
+            raise UsageError(what, where=str(folder), hint="check 'runs' in the project file") from exc
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
 
     @property
     def run(self) -> Run:
@@ -65,26 +93,33 @@ class RunWriter:
         if isinstance(root, str) and Path(root).name.startswith("mcptrials-"):
             shutil.rmtree(root, ignore_errors=True)
 
-    async def append(self, record: Record) -> None:
-        """Puts a record on the disk.
+    async def append(self, record: Record) -> Record:
+        """Puts a record on the disk, and gives it as it stands there: without secrets.
 
         Raises:
             IncompleteError: the disk is full or gone.
         """
-        line = self._redactor.line(dump_line(record.model_dump(mode="json")))
+        line = dump_line(record.model_dump(mode="json"))
+        clean = self._redactor.line(line)
         with writing(self.folder):
-            await to_thread.run_sync(self._records.append, line)
+            await to_thread.run_sync(self._append, clean, record.transcript)
+        return record if clean == line else Record.model_validate(parse_json(clean))
+
+    def _append(self, line: bytes, transcript: str) -> None:
+        """The transcript is on the disk before the record that counts on it."""
+        sync(self.folder / transcript)
+        with self._first_line:
+            if self._records is None:
+                self._records = LineFile(_next_writer(self.folder / "records"))
+        self._records.append(line)
 
     def open_trial(self, trial: Trial) -> "TrialFiles":
         with writing(self.folder):
             return TrialFiles(self.folder, trial.name, self._redactor)
 
-    def write_summary(self, summary: Mapping[str, Any]) -> None:
-        with writing(self.folder):
-            write_whole(self.folder / "summary.json", dump_text(self._redactor.value(dict(summary))).encode() + b"\n")
-
     def close(self) -> None:
-        self._records.close()
+        if self._records:
+            self._records.close()
         self._lock.release()
 
 
@@ -98,8 +133,9 @@ class TrialFiles:
 
     def write(self, event: Event) -> None:
         """One event; in the file, if not yet on the disk, when this returns."""
+        line = self._redactor.line(dump_line(event.model_dump(mode="python")))
         with writing(self._folder):
-            self._file.write(self._redactor.line(dump_line(event.model_dump(mode="python"))))
+            refuse_part(line, self._file.write(line))
 
     def wire(self, server: str) -> "WireFile":
         safe = "".join(char if char.isalnum() or char in "._-" else "_" for char in server)[:80]
@@ -131,6 +167,12 @@ class WireFile:
     def close(self) -> None:
         with writing(self._folder):
             self._file.close()
+
+
+def _next_writer(records: Path) -> Path:
+    """Every process that records in a run has a file of its own, numbered on."""
+    digits = [path.stem.removeprefix("w") for path in records.glob("*.jsonl")]
+    return records / f"w{max([int(number) for number in digits if number.isdigit()], default=0) + 1}.jsonl"
 
 
 def _fresh(path: Path) -> Path:
