@@ -29,12 +29,13 @@ def explain(
         names: valid keys besides those of the model.
     """
     problem = _flat(min(error.errors(include_url=False), key=lambda found: found["type"] == "missing"))
-    kind, context, key = problem["type"], problem.get("ctx", {}), (place or below())(problem["loc"])
+    kind, context = problem["type"], problem.get("ctx", {})
+    own = (context["key"],) if kind in ("unknown_key", "wrong_key") else ()
+    key = (place or below())((*problem["loc"], *own))
     what, hint = problem["msg"].removeprefix("Value error, ").removeprefix("Input "), None
     if kind == "missing":
-        return UsageError(f"key {str(key[-1])!r} is missing", where=source.where(source.known(key[:-1])))
-    if kind in ("unknown_key", "wrong_key"):
-        key = (*key, context["key"])
+        return UsageError(f"key {str(key[-1])!r} is missing", where=source.where(_real(source, key[:-1])))
+    if own:
         hint = nearest(context["key"], [*context["known"], *names]) if kind == "unknown_key" else None
         return UsageError(what, where=source.where(key), hint=hint)
     what = _PLAINLY[kind].format(**context) if kind in _PLAINLY else what
@@ -43,9 +44,9 @@ def explain(
         hint = nearest(given, re.findall(r"'([^']+)'", context["expected"]))
     elif kind == "string_type" and isinstance(given, int | float):
         hint = f'write "{_shown(given)}"'
-    if kind != "value_error" and not isinstance(given, dict | list | tuple | None):
+    if kind != "value_error" and not isinstance(given, dict | list | tuple):
         what = f"{what}, not {_shown(given)}"
-    return UsageError(what, where=source.where(source.known(key) or key), hint=hint)
+    return UsageError(what, where=source.where(_real(source, key) or key), hint=hint)
 
 
 _PLAINLY = {
@@ -68,6 +69,15 @@ def _flat(problem: Any) -> Any:
         outer, problem = problem, problem["ctx"]["problem"]
         problem = problem | {"loc": (*outer["loc"], outer["ctx"]["key"], *problem["loc"])}
     return problem
+
+
+def _real(source: Source, key: Keys) -> Keys:
+    """`key` without the parts that stand in no file: pydantic's names for the members of a union."""
+    real: Keys = ()
+    for part in key:
+        if source.known((*real, part)) != real:
+            real = (*real, part)
+    return real
 
 
 def _shown(value: Any) -> str:
