@@ -185,12 +185,20 @@ class FrameWriter:
 
     def __init__(self, channel: ServerChannel, awaited: set[Any]) -> None:
         self._channel, self._awaited = channel, awaited
+        self._stuck = False
 
     async def send(self, item: SessionMessage, /) -> None:
         value = item.message.model_dump(by_alias=True, exclude_unset=True)
         if "method" in value and "id" in value:
             self._awaited.add(value["id"])
-        await self._channel.send(dump_text(value).encode())
+        elif self._stuck:
+            return  # word that a request is cancelled would wait behind that request
+        try:
+            await self._channel.send(dump_text(value).encode())
+        except anyio.get_cancelled_exc_class():
+            self._stuck = True
+            raise
+        self._stuck = False
 
     async def aclose(self) -> None:
         """The channel belongs to whoever opened it."""

@@ -242,6 +242,9 @@ class StdioChannel:
         with suppress(EOFError, ServerError):
             while True:
                 await self.receive()
+        while await _read(self._process.stdout):
+            pass  # over the bounds: nothing is kept any more
+        self._stdout_over.set()
 
     async def _end(self) -> Literal["closed", "terminated", "killed", "crashed"]:
         if self._stdout_over.is_set():
