@@ -150,9 +150,8 @@ class _Waits:
             return None
         if failure.cause != "rate_limit" and self.attempt >= self._policy.attempts:
             return None
-        wait_s = failure.retry_after_s
-        if wait_s is None:
-            ceiling = min(self._policy.first_wait_s * 2 ** (self.attempt - 1), self._policy.longest_wait_s)
-            wait_s = ceiling * self._rng.uniform(0.5, 1.0)
+        # A provider that asks for no time at all, again and again, must not be asked without end.
+        ceiling = min(self._policy.first_wait_s * 2 ** (self.attempt - 1), self._policy.longest_wait_s)
+        wait_s = max(failure.retry_after_s or 0.0, ceiling * self._rng.uniform(0.5, 1.0))
         self._waited_s += wait_s
         return wait_s if self._waited_s <= self._policy.total_wait_s else None

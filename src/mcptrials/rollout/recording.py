@@ -90,7 +90,9 @@ def _grade_record(grade: Grade) -> GradeRecord:
 def _calls(transcript: Transcript, *, several: bool) -> dict[str, Any]:
     made = transcript.calls
     answers = [call.answer for call in made if call.answer]
-    names = [f"{each.call.server}/{each.call.tool}" if several else each.call.tool for each in made]
+    names = [
+        f"{each.call.server}/{each.call.tool}" if several and each.call.server else each.call.tool for each in made
+    ]
     return {
         "tool_calls": sum(len(reply.calls) for reply in transcript.replies),
         "sent_calls": sum(call.sent for call in made),

@@ -13,7 +13,8 @@ At the start: banner (three lines that are no messages), exit=CODE, slow_start=S
 grandchild (in its process group), stray (in a session of its own), flood_stderr=MB.
 Of the handshake: silent (reads and never answers), refuse, bad_initialize, text_initialize, no_probe (ignores
 server/discover), other_version (wants to be asked again), locked_modern (as after a probe that came too late).
-Of the list: two_pages, endless_pages, same_cursor, bad_tools, odd_names, list_error, list_text, list_hang.
+Of the list: two_pages, endless_pages, same_cursor, bad_tools, odd_names, list_error, list_text, list_hang, promises (an
+output schema that misbehave does not keep to).
 Of calls: crash=CODE, hang, late=SECONDS, wrong_id, duplicate, string_id, null_id, no_version, noise, bad_utf8,
 surrogate, control (NUL and U+2028), nan, overflow (1e999), deep=LEVELS, huge=MB, flood=COUNT (of notifications),
 close_stdout, two_outcomes (result and error), rpc_error, closed_error (-32000, as clients make it up), error_text,
@@ -30,7 +31,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-MODERN, LEGACY = "2026-07-28", "2025-11-25"
 _writing = threading.Lock()
 
 
@@ -42,10 +42,6 @@ def write(lines: list[bytes]) -> None:
         sys.stdout.buffer.flush()
 
 
-def dump(value: Any) -> bytes:
-    return json.dumps(value).encode()
-
-
 def text(content: str, **keys: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": content}], **keys}
 
@@ -55,7 +51,8 @@ def beside(**block: Any) -> dict[str, Any]:
 
 
 def filled(lines: list[bytes], number: Any, result: Any) -> list[bytes]:
-    return [line.replace(b"ID", dump(number), 1).replace(b"FINE", dump(result), 1) for line in lines]
+    numbered = [line.replace(b"ID", json.dumps(number).encode(), 1) for line in lines]
+    return [line.replace(b"FINE", json.dumps(result).encode(), 1) for line in numbered]
 
 
 START: dict[str, Callable[[str], Any]] = {
@@ -118,11 +115,11 @@ RESULT: dict[str, Any] = {
     "surrogate": text("a\ud800b", structuredContent={"\udfff": "\ud800"}),
     "nan": text("not a number", structuredContent={"n": float("nan")}),
 }
-CALL |= {name: [ANSWER.replace(b"FINE", dump(result))] for name, result in RESULT.items()}
+CALL |= {name: [ANSWER.replace(b"FINE", json.dumps(result).encode())] for name, result in RESULT.items()}
 SIZED: dict[str, Callable[[int], list[bytes]]] = {
     "crash": lambda code: os._exit(code or 3),
     "deep": lambda n: [ANSWER.replace(b"FINE", b'{"content":[],"x":' + b"[" * n + b"]" * n + b"}")],
-    "huge": lambda n: [ANSWER.replace(b"FINE", dump(text("z" * (n << 20))))],
+    "huge": lambda n: [ANSWER.replace(b"FINE", json.dumps(text("z" * (n << 20))).encode())],
     "flood": lambda n: [*[NOTE] * n, ANSWER],
     "close_stdout": lambda _: [b"stdout is gone"] * os.dup2(2, 1),
 }
@@ -149,6 +146,7 @@ PAGES: dict[str, Callable[[str | None], Any]] = {  # of the cursor
     "endless_pages": lambda cursor: {"tools": [], "nextCursor": str(int(cursor or 0) + 1)},
     "same_cursor": lambda _: {"tools": [], "nextCursor": "again"},
     "bad_tools": lambda _: {"tools": [*TOOLS, *BAD_SCHEMAS, *NAMELESS, TOOLS[0]]},
+    "promises": lambda _: {"tools": [*TOOLS[:-1], {**TOOLS[-1], "outputSchema": {"required": ["m"]}}]},
     "odd_names": lambda _: {"tools": [*TOOLS, *ODD_NAMES]},
 }
 KNOWN = {*START, *EARLY, *PAGES, *CALL, *SIZED, "late", "ignore_eof"}
@@ -189,10 +187,10 @@ class Faulty:
                 return EARLY[name]
         info, common = {"name": "faulty", "version": "1.0"}, {"capabilities": {"tools": {}}, "instructions": "Ask."}
         if method == "initialize" and self.era != "modern":
-            return {"protocolVersion": LEGACY, "serverInfo": info, **common}
+            return {"protocolVersion": "2025-11-25", "serverInfo": info, **common}
         if method == "server/discover" and self.era != "legacy":
             meta = {"io.modelcontextprotocol/serverInfo": info}
-            return {"supportedVersions": [MODERN], "_meta": meta, "ttlMs": 0, **common}
+            return {"supportedVersions": ["2026-07-28"], "_meta": meta, "ttlMs": 0, **common}
         return {} if method == "ping" else [UNKNOWN_METHOD]
 
     def listing(self, cursor: str | None) -> Any:
