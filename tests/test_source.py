@@ -201,7 +201,7 @@ def test_the_nearest_name_is_offered_and_else_all_of_them() -> None:
     assert nearest("zzz", []) is None
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 @given(value=JSON, indent=st.sampled_from([None, 2]), ascii_only=st.booleans())
 def test_json_comes_back_as_it_was_written_and_each_part_has_a_line(
     tmp_path_factory: pytest.TempPathFactory, value: Any, indent: int | None, ascii_only: bool
@@ -218,7 +218,7 @@ def places(value: Any, key: tuple[str | int, ...]) -> list[tuple[str | int, ...]
     return [key, *(place for name, item in inner for place in places(item, (*key, name)))]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(text=st.text(max_size=60), name=st.sampled_from(["x.yaml", "x.json", "x.jsonl"]))
 def test_any_text_is_read_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, text: str, name: str
