@@ -37,7 +37,7 @@ _SETTLE_S = 0.5
 """How long a server whose output ended may take to be gone."""
 _REST_S = 0.2
 """How long the output of a server that is gone is read to its end; a process it left behind may hold it open."""
-_HOME, _TEMPORARY = ".home", ".tmp"
+_HOME = ".home"
 _INHERITED = (
     "PATH",
     "LANG",
@@ -270,9 +270,8 @@ class StdioChannel:
 
 def _make_dirs(place: Place) -> Path:
     """A home, and a directory for the temporary files of one server, which also marks what it starts."""
-    for name in (_HOME, _TEMPORARY):
-        (place.trial_dir / name).mkdir(exist_ok=True)
-    return Path(tempfile.mkdtemp(dir=place.trial_dir / _TEMPORARY))
+    (place.trial_dir / _HOME).mkdir(exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=".tmp-", dir=place.trial_dir))
 
 
 async def _read(stream: ByteReceiveStream | None) -> bytes:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _PROC = Path("/proc")
+_CHUNK = 1 << 16
 _ROUNDS = 3
 """A stray may start another one while it is being found."""
 
@@ -35,7 +36,12 @@ def _find(marker: bytes) -> set[int]:
 def _environment(pid: str) -> bytes:
     """Empty for a process that is gone, or another user's."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123 - as above
-            return file.read()
+        descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
     except OSError:
         return b""
+    try:
+        return b"".join(iter(lambda: os.read(descriptor, _CHUNK), b""))
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
