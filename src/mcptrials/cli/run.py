@@ -10,8 +10,8 @@ import click
 
 from mcptrials.cli.outcome import DONE, INCOMPLETE, Outcome, end, keep_secret
 from mcptrials.cli.progress import Progress
-from mcptrials.cli.screen import common_options, messages, output
-from mcptrials.cli.tables import from_here, print_summary
+from mcptrials.cli.screen import common_options, from_here, messages, output
+from mcptrials.cli.tables import print_summary
 from mcptrials.encoding import dump_text
 from mcptrials.project import DEFAULT_FILE, Project
 from mcptrials.report import summarise

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -62,6 +63,11 @@ def output() -> Screen:
 def messages() -> Screen:
     """Standard error, for progress and notices."""
     return Screen(sys.stderr)
+
+
+def from_here(path: str) -> str:
+    """A path as one would type it in the current directory."""
+    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -27,7 +27,8 @@ from mcptrials.store import Run, find_run, log_look
 def show(run_name: str | None, trial_name: str | None, **flags: Any) -> None:
     """Show a run, or one trial of it.
 
-    RUN is a run's id or folder, by default the newest. TRIAL is a task id, with `-N` for its Nth trial.
+    RUN is a run's id or folder, by default the newest. TRIAL is a task id (its first trial that failed, else its
+    first), with `-N` for its Nth trial.
     """
     run = _find(run_name, flags)
     if run.manifest["split"] == "held_out":
@@ -76,19 +77,18 @@ def _project_dir(run: Run, flags: Mapping[str, Any]) -> Path:
 
 
 def find_trial(run: Run, name: str) -> Record:
-    """A record by `task`, `task-N`, or the name of its transcript; of several arms the first.
+    """A record by `task`, `task-N`, or the name of its transcript; of several the first that failed, else the first.
 
     Raises:
         UsageError: there is none.
     """
-    records = run.records()
-    for record in records:
-        names = (
-            record.task_id,
-            f"{record.task_id}-{record.trial}",
-            record.transcript.split("/")[-1].split(".jsonl")[0],
-        )
-        if name in names:
-            return record
-    known = [f"{record.task_id}-{record.trial}" for record in records]
-    raise UsageError(f"the run has no trial {name!r}", where=run.run_id, hint=nearest(name, known))
+    records, arms = run.records(), list(run.arms)
+    found = [record for record in records if name in _names(record)]
+    if not found:
+        known = [f"{record.task_id}-{record.trial}" for record in records]
+        raise UsageError(f"the run has no trial {name!r}", where=run.run_id, hint=nearest(name, known))
+    return min(found, key=lambda record: (record.verdict != "failed", record.trial, arms.index(record.arm)))
+
+
+def _names(record: Record) -> tuple[str, str, str]:
+    return record.task_id, f"{record.task_id}-{record.trial}", Path(record.transcript).stem

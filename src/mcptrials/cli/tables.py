@@ -1,15 +1,13 @@
 """The tables of a run: arms, tasks, classes, tools, and what to look at next."""
 
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mcptrials.cli.screen import SCRIPTED_LABEL, safe
+from mcptrials.cli.screen import SCRIPTED_LABEL, from_here, safe
 
 Row = Mapping[str, Any]
 
@@ -170,11 +168,6 @@ def _totals_line(totals: Row) -> str:
         f"{totals['trials']} trials · {totals['tool_calls']} tool calls, {totals['tool_errors']} tool errors, "
         f"{totals['protocol_errors']} protocol errors · {tokens}{time}"
     )
-
-
-def from_here(path: str) -> str:
-    """A path as one would type it in the current directory."""
-    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
 
 
 def percent(rate: float | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.rule import Rule
 
-from mcptrials.cli.screen import SCRIPTED_LABEL, plain, safe
+from mcptrials.cli.screen import SCRIPTED_LABEL, from_here, plain, safe
 from mcptrials.encoding import dump_text
 from mcptrials.events import (
     ContractViolation,
@@ -46,7 +46,7 @@ def print_transcript(console: Console, run: Run, record: Record, transcript: Tra
         for text, style in _lines(event, SHORT if not full else 1 << 30):
             console.print(safe(text, style))
     _print_grades(console, record)
-    console.print(safe(f"file: {run.folder / record.transcript}", "dim"))
+    console.print(safe(f"file: {from_here(str(run.folder / record.transcript))}", "dim"))
 
 
 def _print_header(console: Console, record: Record) -> None:

@@ -238,7 +238,7 @@ def _warnings(
         found.append(f"{untouched} trials passed without a call to the server: their tasks leak or can be guessed")
     found += _weak_tasks(records, tasks)
     if 0 < len(tasks) < MIN_TASKS:
-        found.append(f"{len(tasks)} tasks are too few for inference: at least {MIN_TASKS} are needed, 20 are a start")
+        found.append(f"too few tasks for inference: {len(tasks)}; at least {MIN_TASKS} are needed, 20 are a start")
     return found
 
 
