@@ -42,7 +42,9 @@ def refusal(folder: Path, name: str, text: str | bytes) -> str:
 def test_yaml_and_json_give_the_same_plain_values(tmp_path: Path) -> None:
     expected = {"a": [1, "two", None, True], "b": {"c": "\U0001f600"}}
     assert value_of(tmp_path, "x.yaml", 'a: [1, two, null, true]\nb: {c: "\U0001f600"}\n') == expected
-    assert value_of(tmp_path, "x.json", '{"a": [1, "two", null, true], "b": {"c": "\\ud83d\\ude00"}}') == expected
+    escaped = '{"a": [1, "two", null, true], "b": {"c": "\\ud83d\\ude00"}}'
+    assert value_of(tmp_path, "x.json", escaped) == expected
+    assert value_of(tmp_path, "x.yaml", escaped) == expected
 
 
 def test_jsonl_holds_one_document_per_line_and_empty_lines_count_as_lines(tmp_path: Path) -> None:
@@ -121,6 +123,9 @@ REFUSED = [
     ("x.jsonl", '{"a": 1}\n{"a": 1, "a": 2}\n', "x.jsonl:2: a: key 'a' stands twice; keep one"),
     ("x.jsonl", '{"a": 1}\n{"a": \n', "x.jsonl:2: not valid JSON: Expecting value (column 7)"),
     ("x.json", '{"a": 1,\n}', "x.json:2: not valid JSON: Expecting property name enclosed in double quotes (column 1)"),
+    ("x.json", '{"a":\n "\\ud800"}', "x.json:1: a: a lone surrogate is no character"),
+    ("x.json", '{"a":\n {"\\udfffb": 1}}', "x.json:2: a: a lone surrogate is no character"),
+    ("x.yaml", 'a: 1\nb: "\\ud800"\n', "x.yaml:2: b: a lone surrogate is no character"),
     ("x.json", '{"a":\n NaN}', "x.json:1: a: NaN is no finite number"),
     ("x.json", "[1,\n1e999]", "x.json:2: [1]: 1e999 is no finite number"),
     ("x.yaml", "a: 1\nb: -.inf\n", "x.yaml:2: b: -.inf is no finite number"),

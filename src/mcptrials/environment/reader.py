@@ -137,8 +137,12 @@ def parse_reader(value: Any) -> Reader:
         raise ValueError(f"a reader is a mapping with one of {', '.join(KINDS)}")  # noqa: TRY004 - pydantic's contract
     kinds = [kind for kind in KINDS if kind in value]
     if len(kinds) != 1:
-        raise ValueError(f"a reader has exactly one of {', '.join(KINDS)}; this one has {', '.join(value) or 'none'}")
+        raise ValueError(f"a reader has exactly one of {', '.join(KINDS)}; this one has {_names(value)}")
     return KINDS[kinds[0]].model_validate(value)
+
+
+def _names(value: Mapping[str, Any]) -> str:
+    return ", ".join(name if name.isidentifier() else repr(name) for name in value) or "none"
 
 
 async def attempt(reader: Reader, place: Place, bound: Mapping[str, str]) -> Any:

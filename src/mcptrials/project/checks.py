@@ -1,6 +1,8 @@
 """A project file's settings, checked against each other and against the plugs that are there."""
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import ValidationError
@@ -8,7 +10,7 @@ from pydantic import ValidationError
 from mcptrials import plugins
 from mcptrials.errors import UsageError
 from mcptrials.project.config import HostConfig, ProjectConfig
-from mcptrials.source import Keys, Source, below, explain, nearest
+from mcptrials.source import Key, Keys, Source, below, explain, nearest
 
 
 def make_config(source: Source, value: Any) -> ProjectConfig:
@@ -27,10 +29,12 @@ def make_config(source: Source, value: Any) -> ProjectConfig:
     _check_twins(source, "models", [(each.model, each.base_url, each.settings) for each in config.models])
     _check_twins(source, "hosts", list(config.hosts))
     for index, model in enumerate(config.models):
-        _check_plug(source, "models", index, model.adapter)
+        with _placed(source, "models", index):
+            plugins.find("models", model.adapter)
     for index, host in enumerate(config.hosts):
-        _check_plug(source, "hosts", index, host.host)
-        _check_host_settings(source, index, host)
+        with _placed(source, "hosts", index):
+            plugins.find("hosts", host.host)
+            _check_host_settings(source, index, host)
     return config
 
 
@@ -57,11 +61,13 @@ def _check_twins(source: Source, kind: str, plugs: list[Any]) -> None:
             raise UsageError(what, where=source.where((kind, index)), hint="remove one")
 
 
-def _check_plug(source: Source, kind: plugins.Kind, index: int, name: str) -> None:
+@contextmanager
+def _placed(source: Source, *key: Key) -> Iterator[None]:
+    """Adds the place to an error that has none."""
     try:
-        plugins.find(kind, name)
+        yield
     except UsageError as exc:
-        raise UsageError(exc.what, where=source.where((kind, index)), hint=exc.hint) from exc
+        raise UsageError(exc.what, where=exc.where or source.where(key), hint=exc.hint) from exc
 
 
 def _check_host_settings(source: Source, index: int, host: HostConfig) -> None:

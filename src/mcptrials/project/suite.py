@@ -63,8 +63,9 @@ def _files(patterns: Sequence[str], source: Source) -> list[Path]:
     for index, pattern in enumerate(patterns):
         try:
             paths = _matching(source.path.parent, pattern)
-        except ValueError as exc:
-            raise UsageError(f"{pattern!r}: {exc}", where=source.where(("tasks", index))) from exc
+        except (OSError, ValueError) as exc:
+            reason = getattr(exc, "strerror", None) or exc
+            raise UsageError(f"{pattern[:80]!r}: {reason}", where=source.where(("tasks", index))) from exc
         if not paths:
             what = f"no task file matches {pattern!r}"
             raise UsageError(what, where=source.where(("tasks", index)), hint="paths are relative to the project file")

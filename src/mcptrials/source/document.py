@@ -60,6 +60,18 @@ class Source:
         return key
 
 
+def characters(text: str) -> str:
+    """`text` with the halves of characters that escapes can spell put together.
+
+    Raises:
+        ValueError: a half stands alone; it is no character, and no file can hold it.
+    """
+    try:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as exc:
+        raise ValueError("a lone surrogate is no character") from exc
+
+
 def dotted(key: Iterable[Key]) -> str:
     """A path of keys as a person writes it: `servers.tracker.args[0]`."""
     return "".join(map(_step, key)).removeprefix(".")

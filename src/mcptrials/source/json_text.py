@@ -7,7 +7,7 @@ from json.decoder import JSONDecodeError, JSONDecoder, scanstring  # type: ignor
 from pathlib import Path
 
 from mcptrials.errors import UsageError
-from mcptrials.source.document import MAX_DEPTH, TOO_DEEP, Keys, Source, Unquoted, dotted
+from mcptrials.source.document import MAX_DEPTH, TOO_DEEP, Keys, Source, Unquoted, characters, dotted
 
 
 def json_source(path: Path, text: str, first_line: int) -> Source:
@@ -50,7 +50,15 @@ class _JsonLines:
         self.seen = position
         if key in self.lines:
             raise self.refused(key, f"key {key[-1]!r} stands twice", "keep one")
+        if isinstance(key[-1], str):
+            self.check(key[-1], key[:-1])
         self.lines[key] = self.line
+
+    def check(self, text: str, key: Keys) -> None:
+        try:
+            characters(text)
+        except ValueError as exc:
+            raise self.refused(key, str(exc)) from exc
 
     def refused(self, key: Keys, what: str, hint: str | None = None) -> UsageError:
         return UsageError(what, where=f"{self.path}:{self.line}: {dotted(key)}", hint=hint)
@@ -81,4 +89,6 @@ class _JsonLines:
         value, end = self.decoder.raw_decode(self.text, position)
         if isinstance(value, float) and not math.isfinite(value):
             raise self.refused(key, f"{self.text[position:end]} is no finite number")
+        if isinstance(value, str):
+            self.check(value, key)
         return int(end)

@@ -15,7 +15,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from mcptrials.errors import UsageError
-from mcptrials.source.document import MAX_DEPTH, TOO_DEEP, Keys, Source, Unquoted, UnquotedText, dotted
+from mcptrials.source.document import MAX_DEPTH, TOO_DEEP, Keys, Source, Unquoted, UnquotedText, characters, dotted
 
 _MAX_NODES = 200_000
 _MAX_DIGITS = 60
@@ -84,7 +84,7 @@ class _YamlReader:
         for name_node, item in node.value:
             if not isinstance(name_node, ScalarNode):
                 raise self.refused(name_node, key, "a key must be plain text")
-            name = name_node.value
+            name = self.text(name_node, key)
             if name in value:
                 raise self.refused(name_node, (*key, name), f"key {name!r} stands twice", "keep one")
             self.lines[(*key, name)] = name_node.start_mark.line + 1
@@ -96,7 +96,7 @@ class _YamlReader:
         if tag == "null":
             return None
         if tag in ("str", "value", "merge"):
-            return written
+            return self.text(node, key)
         if tag == "bool" and written.lower() in ("true", "false"):
             return written.lower() == "true"
         if tag == "float":
@@ -106,6 +106,12 @@ class _YamlReader:
         if tag in ("bool", "int", "timestamp"):
             return UnquotedText(written)
         raise self.refused(node, key, f"tag {node.tag!s} is not supported", "remove it")
+
+    def text(self, node: Node, key: Keys) -> str:
+        try:
+            return characters(node.value)
+        except ValueError as exc:
+            raise self.refused(node, key, str(exc)) from exc
 
     def number(self, node: Node, key: Keys) -> Any:
         plain = node.value.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan")
