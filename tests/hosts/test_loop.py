@@ -226,8 +226,8 @@ async def test_a_server_that_starts_once_and_then_no_more_makes_the_trial_invali
 
 
 async def test_servers_that_are_not_ready_within_the_trials_time_did_not_start(tmp_path: Path) -> None:
-    servers = {"faulty": faulty("slow_start=1")}
-    played = await play(tmp_path, DONE, servers=servers, limits={"trial_seconds": 0.3})
+    servers = {"faulty": faulty("slow_start=0.6")}
+    played = await play(tmp_path, DONE, servers=servers, limits={"trial_seconds": 0.2})
     assert played.verdict == ("invalid", "server", "server_start")
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mcptrials.protocols import Place, SessionHooks
+from mcptrials.servers.channel import StdioChannel
 from mcptrials.servers.session import Era, McpSession, open_session
-from mcptrials.servers.stdio import StdioChannel, StdioServer
+from mcptrials.servers.stdio import StdioServer
 
 
 @dataclass

@@ -62,7 +62,6 @@ async def answers(talk: Talk) -> tuple[str, str, str]:
         (2, "auto", "2026-07-28"),
         (2, "legacy", "2025-11-25"),
         (1, "auto", "2025-11-25"),
-        (1, "legacy", "2025-11-25"),
     ],
 )
 async def test_a_server_of_each_sdk_is_spoken_to(sdk: int, era: Era, version: str, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from tests.servers.talking import Wire, faulty, place, python
 
 from mcptrials.errors import IncompleteError, ServerError
 from mcptrials.protocols import Place, ServerExit
-from mcptrials.servers.stdio import StdioChannel, StdioServer
+from mcptrials.servers.channel import StdioChannel
+from mcptrials.servers.stdio import StdioServer
 
 pytestmark = pytest.mark.anyio
 

@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
+import anyio
+from anyio import to_thread
+
 from mcptrials import answer
 from mcptrials.errors import GraderError, HarnessError, ServerError, TrialError, boundary, describe
 from mcptrials.events import FinalAnswer, ServerExited
@@ -40,7 +43,8 @@ async def run_trial(trial: Trial, bench: Bench) -> Record:
         ended = Ended(None, [], Decision("invalid", failure.blame, failure.cause), failure.message)
     finally:
         log.close()
-        bench.tidy(place)
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(bench.tidy, place)
     return make_record(trial, bench, log, ended)
 
 

@@ -1,42 +1,22 @@
-"""A server as a child process that speaks over its standard input and output.
-
-Spec 2026-07-28, basic/transports/stdio: one JSON message per line, nothing else on stdout; shutdown is closing stdin,
-a wait, then force. The reader is linear in the size of a line.
-"""
+"""A server as a child process that speaks over its standard input and output."""
 
 import os
-import signal
 import subprocess
 import tempfile
-import time
-from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from typing import Literal
 
 import anyio
-from anyio.abc import ByteReceiveStream, Process
+from anyio.abc import Process
 
 from mcptrials.errors import HarnessError, ServerError, boundary
 from mcptrials.frozen import Frozen
 from mcptrials.presentation import ToolFilter
-from mcptrials.protocols import Place, ServerExit, WireLog
+from mcptrials.protocols import Place
 from mcptrials.servers.background import background
-from mcptrials.servers.strays import kill_strays
+from mcptrials.servers.channel import StdioChannel
 
-CHUNK = 1 << 18
-MAX_LINE = 64 << 20
-"""Bytes of one message; a longer one ends the trial as a contract violation."""
-MAX_OUTPUT = 512 << 20
-"""Bytes of all messages; a server that writes without end ends the trial likewise."""
-STDERR_HEAD, STDERR_TAIL = 8 << 10, 24 << 10
-EXIT_GRACE_S = 2.0
-"""How long a server may take to exit after each step of the shutdown."""
-_SETTLE_S = 0.5
-"""How long a server whose output ended may take to be gone."""
-_REST_S = 0.2
-"""How long the output of a server that is gone is read to its end; a process it left behind may hold it open."""
 _HOME = ".home"
 _INHERITED = (
     "PATH",
@@ -64,7 +44,7 @@ class StdioServer(Frozen):
     tools: ToolFilter = ToolFilter()
 
     @asynccontextmanager
-    async def open(self, place: Place) -> AsyncIterator["StdioChannel"]:
+    async def open(self, place: Place) -> AsyncIterator[StdioChannel]:
         """The server, running. It is closed, and its whole process group gone, when the context ends.
 
         Raises:
@@ -111,201 +91,7 @@ class StdioServer(Frozen):
         return inherited | places | python | {name: place.expand(value) for name, value in self.env.items()}
 
 
-class StdioChannel:
-    """Lines to and from one running process, teed to the wire log."""
-
-    def __init__(self, process: Process, wire: WireLog, own_dir: Path) -> None:
-        self._process, self._wire, self._own_dir = process, wire, own_dir
-        self._buffer = bytearray()
-        self._scanned = self._received = 0
-        self._stderr = _CappedText()
-        self._stdout_over, self._stderr_over = anyio.Event(), anyio.Event()
-        self._draining = anyio.CancelScope(shield=True)
-        self._exit: ServerExit | None = None
-
-    async def send(self, line: bytes) -> None:
-        """Raises:
-        anyio.BrokenResourceError: the server no longer reads.
-        """
-        self._wire.frame("out", time.monotonic(), line)
-        stdin = self._process.stdin
-        if stdin is None:
-            raise anyio.ClosedResourceError
-        try:
-            await stdin.send(line + b"\n")
-        except OSError as exc:
-            raise anyio.BrokenResourceError from exc
-
-    async def receive(self) -> bytes:
-        """The next line, without its end; what follows the last line end is a line too.
-
-        Raises:
-            EOFError: the server closed its output.
-            ServerError: contract_violation, when a message or the whole output is larger than the bounds above.
-        """
-        while (end := self._buffer.find(b"\n", self._scanned)) < 0:
-            self._scanned = len(self._buffer)
-            if self._scanned > MAX_LINE:
-                raise ServerError("contract_violation", f"one message is larger than {MAX_LINE >> 20} MiB")
-            chunk = await self._read_chunk()
-            if not chunk:
-                return self._last_line()
-            self._buffer += chunk
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 1]
-        self._scanned = 0
-        self._wire.frame("in", time.monotonic(), line)
-        return line.removesuffix(b"\r")
-
-    def _last_line(self) -> bytes:
-        self._stdout_over.set()
-        line = bytes(self._buffer)
-        if not line:
-            raise EOFError
-        self._buffer.clear()
-        self._scanned = 0
-        self._wire.frame("in", time.monotonic(), line)
-        return line
-
-    async def _read_chunk(self) -> bytes:
-        chunk = await _read(self._process.stdout)
-        self._received += len(chunk)
-        if self._received > MAX_OUTPUT:
-            raise ServerError("contract_violation", f"the server wrote more than {MAX_OUTPUT >> 20} MiB to its stdout")
-        return chunk
-
-    async def drain_stderr(self) -> None:
-        """Keeps the server's stderr flowing for as long as the channel is open, also while the trial is cancelled."""
-        with self._draining:
-            while chunk := await _read(self._process.stderr):
-                self._stderr.add(chunk)
-        self._stderr_over.set()
-
-    def stderr_tail(self) -> str:
-        return self._stderr.text()
-
-    def exited(self) -> ServerExit | None:
-        return self._exit
-
-    async def settle(self) -> int | None:
-        code = await self._exit_code(_SETTLE_S)
-        if code is not None:
-            with anyio.move_on_after(_REST_S):
-                await self._stderr_over.wait()
-        return code
-
-    async def _exit_code(self, timeout_s: float) -> int | None:
-        """The exit code, if the process ends within the time."""
-        with anyio.move_on_after(timeout_s):
-            await self._process.wait()
-        return self._process.returncode
-
-    async def close(self) -> None:
-        """Ends the server: close stdin, wait, TERM, wait, KILL; then whatever it left behind."""
-        if self._exit is not None:
-            return
-        began = time.monotonic()
-        try:
-            how, left = await self._end_and_read_rest()
-        except BaseException:
-            self._kill_rest()
-            raise
-        finally:
-            self._draining.cancel()
-            await self._process.aclose()
-        self._exit = ServerExit(
-            exit_code=self._process.returncode,
-            how=how,
-            ms=(time.monotonic() - began) * 1000,
-            stderr_bytes=self._stderr.size,
-            stderr_tail=self._stderr.text(),
-            left_processes=left,
-        )
-
-    async def _end_and_read_rest(self) -> tuple[Literal["closed", "terminated", "killed", "crashed"], int]:
-        """What the server says while it ends is logged, and taken from it: one that cannot write cannot exit."""
-        async with background() as tasks:
-            tasks.start_soon(self._read_rest)
-            how = await self._end()
-            left = self._kill_rest()
-            with anyio.move_on_after(_REST_S):
-                await self._stdout_over.wait()
-                await self._stderr_over.wait()
-        return how, left
-
-    def _kill_rest(self) -> int:
-        left = kill_strays(self._own_dir)
-        self._signal_group(signal.SIGKILL)
-        return left
-
-    async def _read_rest(self) -> None:
-        with suppress(EOFError, ServerError):
-            while True:
-                await self.receive()
-        while await _read(self._process.stdout):
-            pass  # over the bounds: nothing is kept any more
-        self._stdout_over.set()
-
-    async def _end(self) -> Literal["closed", "terminated", "killed", "crashed"]:
-        if self._stdout_over.is_set():
-            await self._exit_code(_SETTLE_S)
-        if self._process.returncode is not None:
-            return "crashed" if self._process.returncode else "closed"
-        if self._process.stdin is not None:
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-                await self._process.stdin.aclose()
-        if await self._exit_code(EXIT_GRACE_S) is not None:
-            return "closed"
-        self._signal_group(signal.SIGTERM)
-        if await self._exit_code(EXIT_GRACE_S) is not None:
-            return "terminated"
-        self._signal_group(signal.SIGKILL)
-        await self._process.wait()
-        return "killed"
-
-    def _signal_group(self, number: signal.Signals) -> None:
-        with suppress(OSError):
-            os.killpg(self._process.pid, number)
-
-
 def _make_dirs(place: Place) -> Path:
     """A home, and a directory for the temporary files of one server, which also marks what it starts."""
     (place.trial_dir / _HOME).mkdir(exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=".tmp-", dir=place.trial_dir))
-
-
-async def _read(stream: ByteReceiveStream | None) -> bytes:
-    if stream is None:
-        return b""
-    try:
-        return await stream.receive(CHUNK)
-    except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-        return b""
-
-
-class _CappedText:
-    """The beginning and the end of a stream, however long it is."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._head = bytearray()
-        self._tail: deque[bytes] = deque()
-        self._tail_size = 0
-
-    def add(self, chunk: bytes) -> None:
-        self.size += len(chunk)
-        room = STDERR_HEAD - len(self._head)
-        if room > 0:
-            self._head += chunk[:room]
-            chunk = chunk[room:]
-        if chunk:
-            self._tail.append(chunk)
-            self._tail_size += len(chunk)
-        while self._tail and self._tail_size - len(self._tail[0]) >= STDERR_TAIL:
-            self._tail_size -= len(self._tail.popleft())
-
-    def text(self) -> str:
-        tail = b"".join(self._tail)[-STDERR_TAIL:]
-        left_out = self.size - len(self._head) - len(tail)
-        gap = f"\n[... {left_out} bytes left out ...]\n".encode() if left_out else b""
-        return (bytes(self._head) + gap + tail).decode("utf-8", "replace")
