@@ -1,8 +1,8 @@
 """Durable writes: a whole file by rename, one line by a single write and fsync."""
 
-import errno
 import os
 import shlex
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,21 +31,30 @@ class LineFile:
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        self._turn = threading.Lock()
+        self._failure: OSError | None = None
         _sync_folder(path.parent)
 
     def append(self, line: bytes) -> None:
-        """One write, one fsync: a kill can tear the last line only."""
-        refuse_part(line, os.write(self._descriptor, line))
+        """One write, one fsync: a kill can tear the last line only, and after a failure nothing is appended to it."""
+        with self._turn:
+            if self._failure:
+                raise self._failure
+            try:
+                write_all(self._descriptor, line)
+            except OSError as exc:
+                self._failure = exc
+                raise
         os.fsync(self._descriptor)
 
     def close(self) -> None:
         os.close(self._descriptor)
 
 
-def refuse_part(line: bytes, written: int | None) -> None:
-    """A full disk first takes a part of what is written, and only then says so."""
-    if written != len(line):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+def write_all(descriptor: int, content: bytes) -> None:
+    """A full disk first takes a part of what is written, and says why not the rest when that is written."""
+    while content:
+        content = content[os.write(descriptor, content) :]
 
 
 def sync(path: Path) -> None:

@@ -17,7 +17,7 @@ from mcptrials.errors import IncompleteError, UsageError
 from mcptrials.events import Event
 from mcptrials.record import Record
 from mcptrials.redaction import Redactor
-from mcptrials.store.disk import LineFile, refuse_part, sync, write_whole, writing
+from mcptrials.store.disk import LineFile, sync, write_all, write_whole, writing
 from mcptrials.store.lock import Lock
 from mcptrials.store.run import Run
 from mcptrials.trial import Trial
@@ -135,12 +135,13 @@ class TrialFiles:
         """One event; in the file, if not yet on the disk, when this returns."""
         line = self._redactor.line(dump_line(event.model_dump(mode="python")))
         with writing(self._folder):
-            refuse_part(line, self._file.write(line))
+            write_all(self._file.fileno(), line)
 
     def wire(self, server: str) -> "WireFile":
         safe = "".join(char if char.isalnum() or char in "._-" else "_" for char in server)[:80]
         with writing(self._folder):
-            return WireFile(_fresh(self._folder / "wire" / f"{self._name}.{safe}.jsonl"), self._redactor.line)
+            path = _fresh(self._folder / "wire" / f"{self._name}.{safe}.jsonl")
+            return WireFile(self._folder, path, self._redactor.line)
 
     def close(self) -> None:
         self._file.close()
@@ -149,10 +150,9 @@ class TrialFiles:
 class WireFile:
     """Every frame of one server: direction, monotonic milliseconds since the log began, and the text as it passed."""
 
-    def __init__(self, path: Path, scrub: Callable[[bytes], bytes]) -> None:
-        self._folder = path.parent
+    def __init__(self, folder: Path, path: Path, scrub: Callable[[bytes], bytes]) -> None:
+        self._folder, self._scrub = folder, scrub
         self._file = path.open("wb")
-        self._scrub = scrub
         self._began_s = time.monotonic()
 
     def frame(self, direction: Literal["out", "in"], at_s: float, line: bytes) -> None:
