@@ -224,7 +224,11 @@ def test_a_fault_before_the_first_trial_is_one_line_with_cause_and_next_step(
         "no command": (tiny(command="no-such-command"), [], r"cannot start 'no-such-command'.*; run its command"),
         "exits at once": (code("import sys; sys.exit('out of luck')"), [], r"'tiny' .* stderr: out of luck; run"),
         "prints garbage": (code("print('garbage', flush=True); input(); input()"), [], r"server 'tiny' .*; run its"),
-        "says nothing": (code("import sys; list(sys.stdin)"), [], r"server 'tiny' .* within 1\.5 s.*; run its command by hand"),
+        "says nothing": (
+            code("import sys; list(sys.stdin)"),
+            [],
+            r"server 'tiny' .* within 1\.5 s.*; run its command by hand",
+        ),
         "may write": (tiny(str(SERVER), "--writes"), [], r"no tool is shown .* readOnlyHint.*; declare an 'environ"),
         "failed preflight": ({"preflight": [["false"]]}, [], r"preflight command 'false' exited with code 1"),
         "no script": ({}, ["--model", "scripted:no.yaml"], r"no\.yaml: the file does not exist; check the path"),
