@@ -1,0 +1,207 @@
+"""The run folder: appended by one process, read by any."""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from tests.hand_made import manifest, record, run_of, task
+
+from mcptrials.errors import IncompleteError, UsageError
+from mcptrials.events import FinalAnswer
+from mcptrials.record import Record
+from mcptrials.redaction import Redactor
+from mcptrials.store import Run, RunWriter, find_run, log_look, looks
+from mcptrials.trial import Trial
+
+A_TRIAL = Trial(task_id="a", arm="x", number=1, seed=1, block=1)
+NO_SECRETS = Redactor({})
+
+
+def write(runs: Path, secrets: Redactor = NO_SECRETS, **keys: Any) -> RunWriter:
+    return RunWriter.create(runs, manifest([task("a"), task("b")], **keys), secrets, Path("/nowhere"))
+
+
+def again(folder: Path, trial_root: str = "/nowhere") -> RunWriter:
+    return RunWriter(folder, NO_SECRETS, Path(trial_root))
+
+
+def begin_trial(writer: RunWriter, trial: Trial = A_TRIAL) -> str:
+    """A transcript with one event; gives its name."""
+    files = writer.open_trial(trial)
+    files.write(FinalAnswer(at_ms=0, answer="5", framing="tagged"))
+    files.close()
+    return files.transcript
+
+
+def append(writer: RunWriter, *records: Record) -> None:
+    for each in records:
+        anyio.run(writer.append, each)
+
+
+def test_what_was_written_is_read_back(tmp_path: Path) -> None:
+    with write(tmp_path) as writer:
+        transcript = begin_trial(writer)
+        append(writer, record("a", 1, transcript=transcript))
+    run = Run.load(tmp_path / "by-hand")
+    [found] = run.records()
+    assert (found.task_id, found.passed, found.schema_version) == ("a", True, 1)
+    [event] = run.transcript(found).events
+    assert isinstance(event, FinalAnswer)
+    assert [trial.task_id for trial in run.planned()].count("b") == 2
+    assert (run.folder / "lock").read_text() == ""
+
+
+def test_every_attempt_is_kept_and_the_first_that_was_scored_counts(tmp_path: Path) -> None:
+    run = run_of(
+        tmp_path / "r",
+        manifest([task("a"), task("b")]),
+        [
+            record("a", 1, "invalid", cause="rate_limit"),
+            record("a", 1, "failed", attempt=2),
+            record("a", 1, "passed", attempt=3),
+            record("b", 1, "invalid"),
+            record("b", 1, "invalid", attempt=2, cause="io"),
+        ],
+    )
+    assert len(list(run.attempts())) == 5
+    assert {(r.task_id, r.verdict, r.attempt) for r in run.records()} == {("a", "failed", 2), ("b", "invalid", 2)}
+
+
+def test_each_process_appends_to_a_file_of_its_own_and_no_file_is_made_for_nothing(tmp_path: Path) -> None:
+    with write(tmp_path) as writer:
+        append(writer, record("a", 1, transcript=begin_trial(writer)))
+    folder = tmp_path / "by-hand"
+    before = (folder / "records" / "w1.jsonl").read_bytes()
+    again(folder).close()
+    assert [path.name for path in folder.glob("records/*")] == ["w1.jsonl"]
+    (folder / "records" / "w9.jsonl").touch()
+    with again(folder) as writer:
+        append(writer, record("b", 1, transcript=begin_trial(writer)))
+    assert {path.name for path in folder.glob("records/*")} == {"w1.jsonl", "w9.jsonl", "w10.jsonl"}
+    assert (folder / "records" / "w1.jsonl").read_bytes() == before
+    assert [r.task_id for r in Run.load(folder).attempts()] == ["a", "b"]
+
+
+def test_a_last_line_counts_if_only_its_end_is_missing_and_not_if_it_is_torn(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "r", manifest([task("a")]), [record("a", 1), record("a", 2)])
+    file = run.folder / "records" / "w1.jsonl"
+    text = file.read_text()
+    file.write_text(text[:-1])
+    assert [r.trial for r in run.records()] == [1, 2]
+    file.write_text(text[:-2])
+    assert [r.trial for r in run.records()] == [1]
+
+
+def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "r", manifest([task("a")]), [record("a", 1), record("a", 2)])
+    file = run.folder / "records" / "w1.jsonl"
+    file.write_text(file.read_text().replace('"trial":1', '"trial":NaN'))
+    with pytest.raises(UsageError, match=re.escape(f"{file}:1: a record cannot be read; remove the damaged line")):
+        run.records()
+
+
+def test_keys_of_a_later_version_are_kept(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "r", manifest([task("a")]), [record("a", 1, mood="good")])
+    [found] = run.records()
+    assert found.model_dump()["mood"] == "good"
+
+
+def test_only_one_process_writes_and_its_end_frees_the_run_however_it_ends(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from mcptrials.store.lock import Lock;"
+        "lock = Lock(Path(sys.argv[1]), {}); print('locked', flush=True); time.sleep(60)"
+    )
+    write(tmp_path).close()
+    folder = tmp_path / "by-hand"
+    with subprocess.Popen([sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(UsageError, match=rf"being written by process {holder.pid} on .*; wait for it or stop it"):
+            again(folder)
+        holder.kill()
+    again(folder).close()
+
+
+@pytest.fixture
+def two_roots() -> Iterator[tuple[Path, Path]]:
+    with tempfile.TemporaryDirectory(prefix="mcptrials-") as ours, tempfile.TemporaryDirectory() as foreign:
+        yield Path(ours) / "mcptrials-killed", Path(foreign)
+
+
+def test_trial_directories_of_a_killed_holder_are_removed_and_nothing_else(
+    tmp_path: Path, two_roots: tuple[Path, Path]
+) -> None:
+    write(tmp_path).close()
+    folder = tmp_path / "by-hand"
+    for root, remains in zip(two_roots, (False, True), strict=True):
+        root.mkdir(exist_ok=True)
+        (folder / "lock").write_text(json.dumps({"pid": 1, "host": "h", "trial_root": str(root)}))
+        again(folder).close()
+        assert root.exists() is remains
+
+
+def test_what_a_killed_process_had_begun_is_set_aside_as_evidence(tmp_path: Path) -> None:
+    with write(tmp_path) as writer:
+        names = [begin_trial(writer) for _ in range(3)]
+    assert len(set(names)) == 1
+    stem = Path(names[0]).stem
+    found = {path.name for path in (tmp_path / "by-hand" / "transcripts").iterdir()}
+    assert found == {f"{stem}.jsonl", f"{stem}.lost-1.jsonl", f"{stem}.lost-2.jsonl"}
+
+
+def test_secrets_stand_in_neither_manifest_nor_record_nor_transcript_nor_wire(tmp_path: Path) -> None:
+    secret = "sk-Zq81-x7Lw"
+    with write(tmp_path, Redactor({"KEY": secret}), note=secret) as writer:
+        files = writer.open_trial(A_TRIAL)
+        files.write(FinalAnswer(at_ms=0, answer=secret, framing="tagged"))
+        wire = files.wire("s")
+        wire.frame("in", 0.0, json.dumps({"text": secret}).encode())
+        wire.close()
+        files.close()
+        kept = anyio.run(writer.append, record("a", 1, answer=secret, transcript=files.transcript))
+    assert kept.answer == "[secret KEY]"
+    texts = {path.name: path.read_text() for path in (tmp_path / "by-hand").rglob("*") if path.is_file()}
+    assert sum("[secret KEY]" in text for text in texts.values()) == 4
+    assert not [name for name, text in texts.items() if secret in text]
+
+
+def test_a_record_whose_transcript_cannot_reach_the_disk_is_not_kept(tmp_path: Path) -> None:
+    with write(tmp_path) as writer, pytest.raises(IncompleteError, match="cannot write the run: No such file"):
+        append(writer, record("a", 1, transcript="transcripts/gone.jsonl"))
+    assert Run.load(tmp_path / "by-hand").records() == ()
+
+
+def test_a_name_that_is_taken_or_no_name_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
+    write(tmp_path).close()
+    with pytest.raises(UsageError, match="a run of that name exists; take another --name"):
+        write(tmp_path)
+    for name in ("..", "a/b", "", ".hidden", "x" * 101):
+        with pytest.raises(UsageError, match="is no name for a run"):
+            write(tmp_path, run_id=name)
+    assert [path.name for path in tmp_path.iterdir()] == ["by-hand"]
+
+
+def test_runs_are_found_by_id_by_path_or_as_the_newest(tmp_path: Path) -> None:
+    write(tmp_path, run_id="one").close()
+    write(tmp_path, run_id="two").close()
+    assert find_run(tmp_path, "one").run_id == "one"
+    assert find_run(Path("/nowhere"), str(tmp_path / "one")).run_id == "one"
+    assert find_run(tmp_path, None).run_id == "two"
+    with pytest.raises(UsageError, match=r"there is no run 'twoo'; did you mean 'two'\?"):
+        find_run(tmp_path, "twoo")
+
+
+def test_every_look_at_held_out_tasks_is_noted_in_order(tmp_path: Path) -> None:
+    assert looks(tmp_path) == []
+    log_look(tmp_path, "run", "r1")
+    log_look(tmp_path, "show", "r1")
+    assert [(look["command"], look["run_id"]) for look in looks(tmp_path)] == [("run", "r1"), ("show", "r1")]
+    with pytest.raises(UsageError, match="this look at held-out tasks cannot be noted: No such file"):
+        log_look(tmp_path / "gone", "show", "r1")
