@@ -245,3 +245,14 @@ async def test_what_a_server_leaves_running_is_noted(tmp_path: Path) -> None:
     assert played.record.server_faults == ("left_processes",)
     (exit_,) = played.transcript.exits
     assert exit_.left_processes == 2
+
+
+async def test_a_secret_that_a_tool_lets_slip_stops_the_trial_and_stands_in_no_file(tmp_path: Path) -> None:
+    servers = {"faulty": faulty(env={"TRACKER_TOKEN": "hunter2-and-more"})}
+    played = await play(tmp_path, calls(call("environment")), DONE, servers=servers)
+    assert played.verdict == ("invalid", "harness", "secret")
+    assert requests(played.transcript) == 2
+    assert len(played.transcript.attempts) == 1
+    written = [path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()]
+    assert len(written) >= 4
+    assert not any(b"hunter2" in content for content in written)
