@@ -125,6 +125,7 @@ def test_of_overlapping_secrets_no_rest_is_left() -> None:
 
 def test_a_secret_that_repeats_itself_leaves_no_rest() -> None:
     assert Redactor({"A": "zzzz"}).text("<zzzzzz>") == "<[secret A]>"
+    assert Redactor({"A": "-ab-ab-"}).text("xab-ab-ab-") == "xab[secret A]"
 
 
 def test_one_value_under_two_names_has_the_first_name() -> None:
@@ -155,12 +156,12 @@ def test_a_line_that_is_no_json_is_still_scrubbed() -> None:
     "text", ["x" * (1 << 20), "\\" * (1 << 20), "%25" * (1 << 18), "é" * (1 << 20), "sk-Ab3" * (1 << 17)]
 )
 def test_a_line_of_a_megabyte_takes_well_under_a_second(text: str) -> None:
-    secrets = {f"S{i}": f"{sign}k{i}-Ab3/xY{sign}9_zQ{i}{'é' * (i % 2)}" for i in range(20) for sign in ['"', "s"]}
+    secrets = {f"{sign}{i}": f"{sign}k{i}-Ab3/xY{sign}9_zQ{i}" for i in range(20) for sign in ['"', "é", "s"]}
     redactor = Redactor(secrets | {"K": KEY})
     line = json.dumps({"text": text, "found": KEY}, ensure_ascii=False).encode()
     began = time.process_time()
     clean = redactor.line(line)
-    assert time.process_time() - began < 3, "bounded even on a slow machine"
+    assert time.process_time() - began < 2
     assert json.loads(clean) == {"text": text, "found": "[secret K]"}
 
 
