@@ -105,7 +105,8 @@ def _tools(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
 def _arms(summary: Row) -> Table:
     """The headline: success, pass@k and pass^k of each arm at the largest k that all tasks allow."""
     columns = ["arm", "measure", "value", "95 % interval", "SE", "trials passed", "not scored"]
-    table = _table("Result: mean over tasks, interval for tasks like these", columns, left=2)
+    scope = "this task only" if len({row["task_id"] for row in summary["tasks"]}) == 1 else "tasks like these"
+    table = _table(f"Result: mean over tasks, interval for {scope}", columns, left=2)
     for row in summary["arms"]:
         table.add_row(
             safe(row["label"]),
