@@ -131,6 +131,8 @@ class Place:
 
     def expand(self, text: str) -> str:
         """`text` with {trial_dir}, {project_dir} and {python} filled in; any other {name} stays literal."""
+        if "{" not in text:
+            return text
         known = {"trial_dir": str(self.trial_dir), "project_dir": str(self.project_dir), "python": sys.executable}
         return _PLACEHOLDER.sub(lambda match: known[match.group(1)], text)
 

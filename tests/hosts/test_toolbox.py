@@ -100,25 +100,20 @@ async def test_a_tool_that_is_not_shown_cannot_be_called_by_its_name(keys: dict[
     assert (played.record.tool_calls, played.record.sent_calls, played.record.unknown_tools) == (2, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("raw", "told"),
-    [
-        ('{"text": "hi"', "Error: the arguments are not valid JSON"),
-        ('{"text": NaN}', "Error: the arguments are not valid JSON"),
-        ('{"text": 1e999}', "Error: the arguments are not valid JSON"),
-        ("[" * 100_000, "Error: the arguments are not valid JSON"),
-        ('["hi"]', "Error: the arguments are not a JSON object"),
-    ],
-)
-async def test_arguments_that_cannot_be_read_are_not_sent_and_the_model_is_told(
-    raw: str, told: str, tmp_path: Path
-) -> None:
-    played = await play(tmp_path, calls({"tool": "echo", "raw_arguments": raw}), DONE)
-    (made,) = played.transcript.calls
-    assert (made.sent, made.call.raw_arguments) == (False, raw)
-    assert played.shown == [told]
+async def test_arguments_that_cannot_be_read_are_not_sent_and_the_model_is_told(tmp_path: Path) -> None:
+    told = {
+        '{"text": "hi"': "Error: the arguments are not valid JSON",
+        '{"text": NaN}': "Error: the arguments are not valid JSON",
+        '{"text": 1e999}': "Error: the arguments are not valid JSON",
+        "[" * 100_000: "Error: the arguments are not valid JSON",
+        '["hi"]': "Error: the arguments are not a JSON object",
+    }
+    played = await play(tmp_path, calls(*({"tool": "echo", "raw_arguments": raw} for raw in told)), DONE)
+    assert [made.call.raw_arguments for made in played.transcript.calls] == list(told)
+    assert played.shown == list(told.values())
+    assert played.statuses == ["not_sent"] * 5
     assert played.verdict == ("passed", "none", None)
-    assert (played.record.argument_errors, played.record.sent_calls) == (1, 0)
+    assert (played.record.argument_errors, played.record.tool_calls, played.record.sent_calls) == (5, 5, 0)
 
 
 async def test_no_text_at_all_is_a_call_without_arguments(tmp_path: Path) -> None:

@@ -387,7 +387,7 @@ import json, sys, time
 r = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "tools": []}
 for _ in range(2):
     print(json.dumps({"jsonrpc": "2.0", "id": json.loads(input())["id"], "result": r}), flush=True)
-time.sleep(600)
+time.sleep(2.5)
 """
     with anyio.fail_after(20):
         async with talking(python(program), tmp_path) as talk:
