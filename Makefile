@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 SDK1 := .venv-sdk1
+PEER := .venv-peer
 BIN := $(VENV)/bin
 INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt
 TRIALS ?= 2
@@ -27,7 +28,7 @@ format: $(VENV)/.dev
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.dev  ## speed and memory beside a peer, in one run
+bench: $(VENV)/.dev $(PEER)/.ready  ## speed and memory beside a peer, in one run
 	@$(BIN)/python bench/run.py
 
 constraints: $(VENV)/.uv  ## take the newest versions that fit
@@ -56,6 +57,12 @@ $(SDK1)/.ready: $(VENV)/.uv tests/sdk1.txt
 	@$(BIN)/uv venv --quiet --python $(BIN)/python --allow-existing $(SDK1)
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(SDK1)/bin/python --requirements tests/sdk1.txt
 	@touch $@
+
+# The peer that the bench runs beside us has dependencies of its own; without it the bench has a column less.
+$(PEER)/.ready: $(VENV)/.uv bench/peer.txt
+	@$(BIN)/uv venv --quiet --python $(BIN)/python --allow-existing $(PEER)
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(PEER)/bin/python --requirements bench/peer.txt \
+		&& touch $@ || echo "The peer cannot be installed; the bench runs without it." >&2
 
 clean:
 	rm -rf $(VENV) $(SDK1) .mypy_cache .ruff_cache .hypothesis runs

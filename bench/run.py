@@ -18,6 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PEER = HERE.parent / ".venv-peer" / "bin" / "python"
+PEER_READY = HERE.parent / ".venv-peer" / ".ready"
 TASKS, SMALL, LARGE = 20, 1, 6
 """Trials per task of the small and of the large run."""
 CONCURRENCY, LATENCY_S, REQUESTS = 10, 1.0, 2
@@ -153,7 +154,7 @@ def main() -> None:
         help_s = help_cpu_s()
         write_project(folder, base_url, "mcp_server_min.py", CONCURRENCY)
         own = Cost(ours(folder, SMALL), ours(folder, LARGE))
-        other = Cost(peer(folder, base_url, SMALL), peer(folder, base_url, LARGE)) if PEER.exists() else None
+        other = Cost(peer(folder, base_url, SMALL), peer(folder, base_url, LARGE)) if PEER_READY.exists() else None
         write_project(folder, base_url, "mcp_server_sdk.py", os.cpu_count() or 1)
         sdk = ours(folder, SMALL)
     print(f"{CONCURRENCY} trials at a time, {REQUESTS} requests of {LATENCY_S:g} s each; runs of", end=" ")

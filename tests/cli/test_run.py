@@ -213,6 +213,7 @@ def test_a_fault_before_the_first_trial_is_one_line_with_cause_and_next_step(
         return tiny("-c", text) | {"limits": {"connect_seconds": 1.5}}
 
     (tmp_path / "file").write_text("in the way")
+    (tmp_path / "empty.yaml").write_text("tasks: {}")
     cases: dict[str, tuple[dict[str, Any], list[str], str]] = {
         "wrong key": ({"trails": 3}, [], r"mcptrials\.yaml:1: trails: unknown key 'trails'; did you mean 'trials'\?"),
         "wrong value": ({"trials": "x"}, [], r"mcptrials\.yaml:1: trials: .*number, not 'x'"),
@@ -232,6 +233,11 @@ def test_a_fault_before_the_first_trial_is_one_line_with_cause_and_next_step(
         "may write": (tiny(str(SERVER), "--writes"), [], r"no tool is shown .* readOnlyHint.*; declare an 'environ"),
         "failed preflight": ({"preflight": [["false"]]}, [], r"preflight command 'false' exited with code 1"),
         "no script": ({}, ["--model", "scripted:no.yaml"], r"no\.yaml: the file does not exist; check the path"),
+        "empty script": (
+            {},
+            ["--model", "scripted:../empty.yaml"],
+            r"the script says nothing on task 'sums'.*; add the",
+        ),
         "no adapter": ({}, ["--model", "opnai:x"], r"there is no model 'opnai'; did you mean 'openai'\?"),
         "no such tasks": ({}, ["--only", "zzz"], r"--only 'zzz' picks no train task; ids begin with: sums"),
         "no held-out task": ({}, ["--split", "held_out"], r"the suite has no held_out task; give a task"),

@@ -17,11 +17,11 @@ def tool_rows(run: Run, records: Sequence[Record]) -> tuple[list[dict[str, Any]]
     for record in records:
         if record.tool_calls:
             try:
-                transcript = run.transcript(record)
+                found = run.calls(record)
             except UsageError:
                 unreadable.append(record.transcript)
                 continue
-            for made in transcript.calls:
+            for made in found:
                 calls.setdefault((record.arm, made.call.tool), []).append(made)
     rows = [_row(arm, name, made) for (arm, name), made in calls.items()]
     return sorted(rows, key=lambda row: (-row["calls"], row["name"])), unreadable

@@ -74,7 +74,11 @@ async def _begin(project: Project, options: RunOptions, listener: Listener) -> R
         await _confirm(workshop, manifest, (trials, trials), listener)
         frozen, redactor = with_servers(manifest, workshop.facts), Redactor(project.secrets)
         with RunWriter.create(project.runs_dir, frozen, redactor, workshop.places.root) as writer:
-            return await _run_trials(trials, workshop.bench(manifest, writer), workshop.slots(), listener)
+            try:
+                return await _run_trials(trials, workshop.bench(manifest, writer), workshop.slots(), listener)
+            except UsageError:
+                writer.discard_if_empty()
+                raise
 
 
 async def _go_on(project: Project, options: RunOptions, listener: Listener, beginning: Run) -> RunResult:

@@ -11,7 +11,7 @@ from mcptrials.matrix import first_scored, plan
 from mcptrials.record import SCHEMA_VERSION, Record
 from mcptrials.source import nearest
 from mcptrials.task import Task
-from mcptrials.transcript import Transcript
+from mcptrials.transcript import CallMade, Transcript
 from mcptrials.trial import Arm, Trial
 
 
@@ -96,19 +96,27 @@ class Run:
         Raises:
             UsageError: the transcript is missing or damaged.
         """
-        path = self.folder / record.transcript
-        try:
-            return Transcript(_events(path))
-        except OSError as exc:
-            raise UsageError(f"cannot read the transcript: {exc.strerror or exc}", where=str(path)) from exc
+        return Transcript(_events(self.folder / record.transcript))
+
+    def calls(self, record: Record) -> tuple[CallMade, ...]:
+        """A trial's tool calls, for which its other events need not be understood.
+
+        Raises:
+            UsageError: the transcript is missing or damaged.
+        """
+        return Transcript(_events(self.folder / record.transcript, beginning=b'{"kind":"tool_')).calls
 
 
-def _events(path: Path) -> Iterator[Event]:
-    *lines, torn = path.read_bytes().split(b"\n")
+def _events(path: Path, beginning: bytes = b"") -> Iterator[Event]:
+    try:
+        *lines, torn = path.read_bytes().split(b"\n")
+    except OSError as exc:
+        raise UsageError(f"cannot read the transcript: {exc.strerror or exc}", where=str(path)) from exc
     del torn
     for number, line in enumerate(lines, 1):
         try:
-            yield parse_event(parse_json(line))
+            if line.startswith(beginning):
+                yield parse_event(parse_json(line))
         except ValueError as exc:
             raise UsageError("an event cannot be read", where=f"{path}:{number}", hint="restore the file") from exc
 

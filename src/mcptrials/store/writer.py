@@ -117,6 +117,11 @@ class RunWriter:
         with writing(self.folder):
             return TrialFiles(self.folder, trial.name, self._redactor)
 
+    def discard_if_empty(self) -> None:
+        """Leaves no folder behind when nothing was recorded in it."""
+        if self._records is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
     def close(self) -> None:
         if self._records:
             self._records.close()
