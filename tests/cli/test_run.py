@@ -142,9 +142,10 @@ def test_flags_choose_tasks_models_trials_and_name_and_json_is_one_document_and_
     ]
 
 
-def on_terminal(folder: Path, *words: str, **variables: str) -> tuple[int, str]:
+def on_terminal(folder: Path, *words: str, typed: str = "", **variables: str) -> tuple[int, str]:
     """A command whose standard streams are a terminal: its exit code and all that it showed."""
     terminal, end = pty.openpty()
+    os.write(terminal, typed.encode())
     env = environment(TERM="xterm-256color", COLUMNS="120", **variables)
     with subprocess.Popen([*COMMAND, *words], cwd=folder, env=env, stdin=end, stdout=end, stderr=end) as process:
         os.close(end)
@@ -181,6 +182,17 @@ def test_no_color_takes_every_colour_from_a_terminal(project: Path, finished: En
     assert code == 0
     assert "3 of 3" in shown
     assert not COLOURS.search(shown)
+
+
+def test_a_paid_model_is_asked_nothing_before_the_user_said_yes(tmp_path: Path) -> None:
+    model = {"model": "openai:dear", "base_url": "http://192.0.2.1/v1", "api_key": "sk-unused-5Hk2"}
+    folder = make_project(tmp_path, [asks("sums")], {}, models=[model])
+    code, shown = on_terminal(folder, "run", typed="n\n")
+    assert code == 2
+    assert "Run 2 trials? [y/N]" in shown
+    assert "asking openai:dear" not in shown
+    assert "error: not confirmed: nothing was run; use --yes to run without a question" in shown
+    assert not run_folders(folder)
 
 
 def test_the_default_is_train_and_held_out_tasks_are_logged_whenever_they_are_run_or_shown(
