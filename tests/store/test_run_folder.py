@@ -182,7 +182,7 @@ def test_a_name_that_is_taken_or_no_name_is_refused_and_nothing_is_left(tmp_path
     write(tmp_path).close()
     with pytest.raises(UsageError, match="a run of that name exists; take another --name"):
         write(tmp_path)
-    for name in ("..", "a/b", "", ".hidden", "x" * 101):
+    for name in ("..", "a/b", "", ".hidden", "-x", "x" * 101):
         with pytest.raises(UsageError, match="is no name for a run"):
             write(tmp_path, run_id=name)
     assert [path.name for path in tmp_path.iterdir()] == ["by-hand"]

@@ -13,13 +13,12 @@ from typing import Any, Literal, Self
 from anyio import to_thread
 
 from mcptrials.encoding import dump_line, dump_text, parse_json
-from mcptrials.errors import IncompleteError, UsageError
+from mcptrials.errors import McptrialsError, UsageError
 from mcptrials.events import Event
 from mcptrials.record import Record
 from mcptrials.redaction import Redactor
 from mcptrials.store.disk import LineFile, sync, write_all, write_whole, writing
 from mcptrials.store.lock import Lock
-from mcptrials.store.run import Run
 from mcptrials.trial import Trial
 
 _FOLDERS = ("records", "transcripts", "wire")
@@ -36,7 +35,7 @@ def refuse_run_folder(runs_dir: Path, run_id: str) -> None:
     Raises:
         UsageError: the name is none, is taken, or nothing can be written there.
     """
-    if not re.fullmatch(r"[\w-][\w.-]{0,99}", run_id):
+    if not re.fullmatch(r"\w[\w.-]{0,99}", run_id):
         raise UsageError(f"{run_id!r} is no name for a run", hint="use letters, digits, '.', '_' and '-'")
     if (runs_dir / run_id).exists():
         raise UsageError("a run of that name exists", where=str(runs_dir / run_id), hint="take another --name")
@@ -44,6 +43,11 @@ def refuse_run_folder(runs_dir: Path, run_id: str) -> None:
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         what = "runs cannot be written there: " + ("no permission" if above.is_dir() else f"{above.name!r} is a file")
         raise UsageError(what, where=str(runs_dir), hint="check 'runs' in the project file")
+
+
+def _no_folder(folder: Path, exc: Exception) -> UsageError:
+    what = f"cannot make the run's folder: {getattr(exc, 'strerror', None) or exc}"
+    return UsageError(what, where=str(folder), hint="check 'runs' in the project file")
 
 
 class RunWriter:
@@ -70,22 +74,20 @@ class RunWriter:
         refuse_run_folder(runs_dir, manifest["run_id"])
         try:
             folder.mkdir(parents=True)
+        except OSError as exc:
+            raise _no_folder(folder, exc) from exc
+        try:
             write_whole(folder / "manifest.json", dump_text(redactor.value(dict(manifest))).encode())
             return cls(folder, redactor, trial_root)
-        except (OSError, IncompleteError) as exc:
+        except (OSError, McptrialsError) as exc:
             shutil.rmtree(folder, ignore_errors=True)
-            what = f"cannot make the run's folder: {getattr(exc, 'strerror', None) or exc}"
-            raise UsageError(what, where=str(folder), hint="check 'runs' in the project file") from exc
+            raise _no_folder(folder, exc) from exc
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-    @property
-    def run(self) -> Run:
-        return Run.load(self.folder)
 
     def _remove_leftovers(self) -> None:
         """The trial directories of a holder that was killed; only those that it named as its own."""
