@@ -52,7 +52,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, late
             head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n"
             writer.write(head.encode() + text)
             await writer.drain()
-    except ConnectionError:
+    except (ConnectionError, asyncio.CancelledError):  # the client has gone, or the bench is over
         pass
     finally:
         writer.close()
