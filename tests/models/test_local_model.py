@@ -70,6 +70,24 @@ def test_it_calls_a_tool_and_answers_from_the_result() -> None:
     with_model(use)
 
 
+def test_a_reply_ends_after_its_call() -> None:
+    async def use(model: LocalModel) -> None:
+        label = ToolShown(
+            shown_name="add_label",
+            server="tracker",
+            tool="add_label",
+            description="Add a label to an issue.",
+            input_schema={"type": "object", "properties": {"key": {"type": "string"}, "label": {"type": "string"}}},
+        )
+        ask = [User("Add the label 'urgent' to the issue AUTH-291, then answer with its key.")]
+        reply = await model.request(ask, [label, COUNT], {"max_tokens": 128}, trial(1))
+        assert [call.name for call in reply.calls] == ["add_label"]
+        assert reply.usage is not None
+        assert (reply.usage.output_tokens or 128) < 64
+
+    with_model(use)
+
+
 def test_equal_requests_give_equal_replies_when_reproducible() -> None:
     async def use(model: LocalModel) -> None:
         async def say(text: str, seed: int) -> str | None:

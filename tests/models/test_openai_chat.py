@@ -411,7 +411,7 @@ def test_the_key_of_the_environment_is_for_openai(monkeypatch: pytest.MonkeyPatc
     model = OpenAIChat("fake")
     anyio.run(model.aclose)
     assert model.endpoint is not None
-    assert (model.endpoint.base_url, model.endpoint.api_key) == ("https://api.openai.com/v1/", "sk-openai")
+    assert (model.endpoint.base_url, model.endpoint.api_key) == ("https://api.openai.com/v1", "sk-openai")
 
 
 def test_many_requests_run_at_once() -> None:

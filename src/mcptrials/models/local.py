@@ -27,6 +27,9 @@ MAX_STARTS = 2
 MAX_THREADS = 8
 FENCE_TEMPLATE = Path(__file__).with_name("fence.jinja")
 """Calls as fenced JSON: what the Qwen coder models write, and what the runtime then reads as calls."""
+END_OF_FENCE = "```\n"
+"""Where a reply under that template ends. Once the runtime has read a call, its grammar lets nothing follow but more
+calls; a model that has ended its call, and would go on with an answer, is driven to invent calls up to its limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,8 @@ class LocalModel:
     """A model in a child process on this machine, started at the first request; one request at a time.
 
     Besides what chat completions take, `reproducible: true` among a request's settings makes equal requests give equal
-    replies, at the cost of reading the whole prompt anew each turn.
+    replies, at the cost of reading the whole prompt anew each turn. By default the temperature is 0.7, the seed is the
+    trial's, and a registered model calls one tool at a time.
 
     Args:
         name: a registered name or the path of a GGUF file, optionally with `?template=FILE&ctx=N`.
@@ -103,7 +107,7 @@ class LocalModel:
         async with self._lock:
             chat = await self._running_chat()
             try:
-                reply = await chat.request(messages, tools, _local_settings(settings, trial), trial)
+                reply = await chat.request(messages, tools, self._settings(settings, tools, trial), trial)
             except ProviderError as failure:
                 if failure.cause == "connection" and self._child and await self._child.died():
                     raise self._crashed(self._child) from failure
@@ -113,6 +117,15 @@ class LocalModel:
     async def aclose(self) -> None:
         async with self._lock:
             await self._close_child()
+
+    def _settings(self, settings: Mapping[str, Any], tools: Sequence[ToolShown], trial: TrialKey) -> dict[str, Any]:
+        merged = {**DEFAULT_SETTINGS, "seed": trial.seed}
+        if tools and self._name.template == FENCE_TEMPLATE:
+            merged["stop"] = [END_OF_FENCE]
+        merged |= settings
+        if merged.pop("reproducible", False):
+            merged["cache_prompt"] = False  # a warm cache changes the order of sums, and so the text
+        return merged
 
     async def _running_chat(self) -> OpenAIChat:
         if self._child and not self._child.alive:
@@ -157,10 +170,3 @@ def read_leniently(reply: Reply, tools: Sequence[ToolShown], messages: Sequence[
         for index, (name, arguments) in enumerate(found)
     )
     return replace(reply, calls=calls, stop="calls", call_source="lenient") if calls else reply
-
-
-def _local_settings(settings: Mapping[str, Any], trial: TrialKey) -> dict[str, Any]:
-    merged = {**DEFAULT_SETTINGS, "seed": trial.seed, **settings}
-    if merged.pop("reproducible", False):
-        merged["cache_prompt"] = False  # a warm cache changes the order of sums, and so the text
-    return merged

@@ -49,7 +49,7 @@ class OpenAIChat:
     ) -> None:
         self._name, self._timeout_s, self._extra_body = name, timeout_s, dict(extra_body or {})
         self._client = _client(base_url, api_key, headers)
-        self._endpoint = Endpoint(str(self._client.base_url), name, self._client.api_key)
+        self._endpoint = Endpoint(str(self._client.base_url).rstrip("/"), name, self._client.api_key)
         # What the provider turned out to want, learnt from its first refusal.
         self._limit_key = "max_tokens"
         self._with_reasoning = False
