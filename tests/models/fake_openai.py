@@ -82,13 +82,10 @@ async def fake_openai(*script: Answer) -> AsyncIterator[FakeOpenAI]:
     """The endpoint, until the block ends."""
     fake, serving = FakeOpenAI(script), set[asyncio.Task[None]]()
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        serving.add(task)
-        await fake.serve(reader, writer)
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.add(asyncio.create_task(fake.serve(reader, writer)))
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
     fake.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     try:
         yield fake
