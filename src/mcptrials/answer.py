@@ -6,7 +6,7 @@ from typing import Literal
 
 Framing = Literal["tagged", "untagged", "hedged", "missing"]
 
-REQUEST = "End your last message with the final answer, and nothing but the answer, between <answer> and </answer>."
+REQUEST = "When the task is done, write the final answer, and nothing else, between <answer> and </answer>."
 """Stands in the user prompt for every host, so that hosts whose system prompt is not ours get the same request."""
 
 SHORT = 200

@@ -24,10 +24,10 @@ from mcptrials.protocols import (
 from mcptrials.transcript import total
 
 SYSTEM_PROMPT = f"""\
-You complete a task with the tools you are given.
-Before each tool call, write one or two sentences: why you call this tool with these arguments, and what is unclear or \
-missing in its description or in its last result, if anything.
-Use only what the tools return and what the task says; do not guess. Call no tool when the task needs none.
+You complete a task with the tools you are given. What you need to know is in the tools: look it up, do not guess.
+Before each tool call, write one sentence: why you call this tool, and what is unclear in its description or in its \
+last result, if anything.
+Call no tool when the task needs none.
 {answer.REQUEST}"""
 
 
