@@ -14,11 +14,12 @@ from pathlib import Path
 from tests.cli.tiny_project import Ended, environment
 
 FORKER = """
-import json, os, sys
+import gc, json, os, sys
 import mcptrials.cli.run, mcptrials.cli.show, mcptrials.hosts.loop, mcptrials.models.scripted
 import mcptrials.graders.exact_answer, mcptrials.servers.session, mcptrials.servers.stdio, scipy.special
 from mcptrials.cli import main
 
+gc.freeze()  # pages of memory that nobody touches are not copied
 for line in sys.stdin:
     folder, output, words = json.loads(line)
     child = os.fork()
@@ -26,7 +27,11 @@ for line in sys.stdin:
         os.chdir(folder)
         for descriptor, name in enumerate((os.devnull, output + ".out", output + ".err")):
             os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC), descriptor)
-        main(words)
+        try:
+            main(words)
+        except SystemExit as end:
+            sys.stdout.flush()
+            os._exit(end.code)  # the objects of so many modules take long to destroy
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
