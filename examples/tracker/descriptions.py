@@ -23,10 +23,10 @@ PLAIN = Descriptions(
     get_issue="Get one issue by its key: title, type, status, priority, assignee, version, labels.",
     get_issue_history="Get when an issue was opened, closed and reopened, oldest first.",
     add_label="Add one label to one issue. Changes the tracker: use it only when the user asks for a label.",
-    project="Project key or name; empty for all projects",
-    status="open, in_progress, blocked or closed; empty for any",
-    text="One or two words of the title; empty for any",
-    key="Issue key such as ABC-123; if you do not know it, call search_issues first",
+    project="Leave empty unless the user names a project: BILL, AUTH, WEB",
+    status="Leave empty unless the user names a status: open, in_progress, blocked, closed",
+    text="One or two words of the title",
+    key="Issue key: project key, dash, number. Not known? Call search_issues first",
     label="Label in lower case, words joined by '-'",
 )
 

@@ -92,7 +92,7 @@ class Tracker:
         """What to do instead of asking for a key that does not exist."""
         keys = [row["key"] for row in self._rows(SEARCH, {"project": project, "status": ""})]
         if not project or not keys:
-            return "Keys look like ABC-123: call search_issues to find the right one."
+            return "A key is a project key, a dash and a number: call search_issues to find the right one."
         return f"{project} has {len(keys)} issues, {keys[0]} to {keys[-1]}: call search_issues to see them."
 
     def _rows(self, statement: str, values: Mapping[str, str]) -> list[dict[str, str]]:
