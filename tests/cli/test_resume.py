@@ -186,7 +186,10 @@ def test_a_server_that_says_something_else_than_at_the_beginning_is_refused(
 def test_the_lock_of_a_living_process_holds_and_that_of_a_dead_one_does_not(
     tmp_path: Path, commands: Preloaded
 ) -> None:
-    folder = make_project(tmp_path, [asks("slow")], {"slow": adds("5", delay_ms=700)}, trials=4, concurrency=2)
+    def project(delay_ms: int) -> Path:
+        return make_project(tmp_path, [asks("slow")], {"slow": adds("5", delay_ms)}, trials=4, concurrency=2)
+
+    folder = project(delay_ms=20_000)
     with running(folder, "run", "--name", "one") as holder:
         wait_until((folder / "runs" / "one" / "wire").exists, "the run is locked")
         refused = commands.run(folder, "run", "--resume", "one")
@@ -196,5 +199,6 @@ def test_the_lock_of_a_living_process_holds_and_that_of_a_dead_one_does_not(
     assert refused.code == 2
     who = rf"the run is being written by process {holder.pid} on \S+; wait for it or stop it\n"
     assert re.search(rf"error: \S+/runs/one/lock: {who}", refused.err)
+    project(delay_ms=0)
     assert commands.run(folder, "run", "--quiet", "--resume", "one").code == 0
     assert len(records(folder / "runs" / "one")) == 4

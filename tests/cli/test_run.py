@@ -314,9 +314,9 @@ def test_too_much_not_scored_is_incomplete_and_shows_both_bounds(tmp_path: Path,
     assert (arm["rate"], arm["rate_if_failed"], arm["rate_if_passed"]) == (1.0, 0.5, 1.0)
 
 
-def slow_project(folder: Path) -> Path:
-    """Eight trials of half a second, two at a time."""
-    return make_project(folder, [asks("slow")], {"slow": adds("5", delay_ms=500)}, trials=8, concurrency=2)
+def slow_project(folder: Path, delay_ms: int) -> Path:
+    """Eight slow trials, two at a time."""
+    return make_project(folder, [asks("slow")], {"slow": adds("5", delay_ms)}, trials=8, concurrency=2)
 
 
 def wait_for_flight(folder: Path) -> None:
@@ -324,7 +324,7 @@ def wait_for_flight(folder: Path) -> None:
 
 
 def test_one_ctrl_c_finishes_what_is_in_flight_and_says_how_to_go_on(tmp_path: Path, commands: Preloaded) -> None:
-    folder = slow_project(tmp_path)
+    folder = slow_project(tmp_path, delay_ms=600)
     with running(folder, "run") as process:
         wait_for_flight(folder)
         process.send_signal(signal.SIGINT)
@@ -338,6 +338,7 @@ def test_one_ctrl_c_finishes_what_is_in_flight_and_says_how_to_go_on(tmp_path: P
     assert result.err.splitlines()[-1] == last
     assert "of 2" in result.out or "of 3" in result.out
 
+    slow_project(folder, delay_ms=0)
     resumed = commands.run(folder, *last.split("mcptrials ")[1].split(), "--json")
     assert resumed.code == 0
     assert resumed.document["data"]["totals"]["passed"] == 8
@@ -345,7 +346,7 @@ def test_one_ctrl_c_finishes_what_is_in_flight_and_says_how_to_go_on(tmp_path: P
 
 @pytest.mark.parametrize("asked_before", [True, False])
 def test_a_second_ctrl_c_or_a_term_cancels_what_is_in_flight(tmp_path: Path, asked_before: bool) -> None:
-    folder = slow_project(tmp_path)
+    folder = slow_project(tmp_path, delay_ms=20_000)
     with running(folder, "run") as process:
         wait_for_flight(folder)
         if asked_before:
