@@ -17,7 +17,7 @@ from mcptrials.errors import ProviderError, ServerError, UsageError
 from mcptrials.events import CallAsked, ToolShown, Usage
 from mcptrials.frozen import Items, UserData
 from mcptrials.protocols import Endpoint, Message, Reply, ReplyStop
-from mcptrials.source import explain, load_sources
+from mcptrials.source import explain, load_source
 from mcptrials.trial import TrialKey
 
 
@@ -83,14 +83,18 @@ class Script(UserData):
         """Raises:
         UsageError: with file, line and key.
         """
-        source = load_sources(path)[0]
+        source = load_source(path)
         try:
             return cls.model_validate(source.value)
         except ValidationError as exc:
             raise explain(source, exc) from exc
 
     def steps(self, trial: TrialKey) -> Sequence[Step]:
-        """The steps that a trial plays."""
+        """The steps that a trial plays.
+
+        Raises:
+            UsageError: it has none for the task.
+        """
         script = self.tasks.get(trial.task_id, self.default)
         if script is None:
             what = f"the script says nothing on task {trial.task_id!r} and has no 'default'"

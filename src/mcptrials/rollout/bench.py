@@ -26,7 +26,8 @@ class TaskBench:
     """State hash that every trial must start from."""
     limits: Limits
     graders: tuple[tuple[GraderSpec, Grader], ...]
-    filters: Mapping[str, ToolFilter]
+    filters: Mapping[str, Mapping[str, ToolFilter]]
+    """Which tools are shown: by variant, then by server."""
 
 
 class SessionOpener(Protocol):

@@ -65,7 +65,7 @@ async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> Host
         clock=log.clock,
         place=place,
         open_session=arm.open_session(task.limits.connect_seconds),
-        filters=task.filters,
+        filters=task.filters[arm.arm.variant],
         settings=arm.settings,
     )
     channels: dict[str, ServerChannel] = {}

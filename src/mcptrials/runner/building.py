@@ -153,7 +153,7 @@ class Workshop:
         )
 
     def _task_bench(self, task: Task) -> TaskBench:
-        fingerprint = self._fingerprints[task.id]
+        fingerprint, config = self._fingerprints[task.id], self.project.config
         return TaskBench(
             task=task,
             environment=self._environments[task.id],
@@ -161,7 +161,7 @@ class Workshop:
             pristine_hash=self._pristine[fingerprint],
             limits=self.project.limits(task),
             graders=tuple((spec, make_grader(spec, self.project.dir)) for spec in task.graders),
-            filters=self._filters(task, self.project.config.servers),
+            filters={variant: self._filters(task, config.servers_of(variant)) for variant in config.variants},
         )
 
     def _arm_benches(self) -> dict[str, ArmBench]:

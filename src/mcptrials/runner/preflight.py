@@ -179,9 +179,8 @@ def make_model(config: ModelConfig, project_dir: Path, progress: Callable[[str, 
     Raises:
         UsageError: unknown adapter, or settings that it does not take.
     """
-    adapter, _, name = config.model.partition(":")
-    path = config.model if "/" in adapter or "." in adapter else adapter
-    factory = plugins.load("models", path, project_dir)
+    name = config.model.partition(":")[2]
+    factory = plugins.load("models", config.adapter, project_dir)
     given = {"base_url": config.base_url, "api_key": config.api_key, "headers": config.headers or None}
     settings: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     taken = inspect.signature(factory).parameters
@@ -190,7 +189,7 @@ def make_model(config: ModelConfig, project_dir: Path, progress: Callable[[str, 
     unknown = [key for key in settings if key not in taken]
     if unknown:
         raise UsageError(f"model {config.model!r} takes no {unknown[0]!r}", hint="remove the key")
-    model: Model = factory(**settings) if path == config.model else factory(name, **settings)
+    model: Model = factory(**settings) if config.adapter == config.model else factory(name, **settings)
     return model
 
 
