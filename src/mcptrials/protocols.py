@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,6 +108,13 @@ class Model(Protocol):
         ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class KnowsTasks(Protocol):
+    """A model that can play some tasks only."""
+
+    def check_tasks(self, task_ids: Iterable[str]) -> None: ...
 
 
 @runtime_checkable

@@ -5,7 +5,7 @@ which list is a seeded Bernoulli draw, so true success rates are known exactly.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -89,16 +89,21 @@ class Script(UserData):
         except ValidationError as exc:
             raise explain(source, exc) from exc
 
-    def steps(self, trial: TrialKey) -> Sequence[Step]:
-        """The steps that a trial plays.
+    def of_task(self, task_id: str) -> TaskScript:
+        """What is played for a task.
 
         Raises:
             UsageError: it has none for the task.
         """
-        script = self.tasks.get(trial.task_id, self.default)
+        script = self.tasks.get(task_id, self.default)
         if script is None:
-            what = f"the script says nothing on task {trial.task_id!r} and has no 'default'"
+            what = f"the script says nothing on task {task_id!r} and has no 'default'"
             raise UsageError(what, hint="add the task to the script")
+        return script
+
+    def steps(self, trial: TrialKey) -> Sequence[Step]:
+        """The steps that a trial plays."""
+        script = self.of_task(trial.task_id)
         return script.steps if draw(self.seed, trial) < script.pass_rate else script.otherwise
 
 
@@ -121,6 +126,13 @@ class Scripted:
     @property
     def endpoint(self) -> Endpoint | None:
         return None
+
+    def check_tasks(self, task_ids: Iterable[str]) -> None:
+        """Raises:
+        UsageError: the script has nothing to play for one of the tasks.
+        """
+        for task_id in task_ids:
+            self._script.of_task(task_id)
 
     async def request(
         self, messages: Sequence[Message], tools: Sequence[ToolShown], settings: Mapping[str, Any], trial: TrialKey

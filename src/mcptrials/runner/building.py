@@ -11,7 +11,7 @@ from mcptrials.executors.local import Slots
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
 from mcptrials.project import HostConfig, ModelConfig, Project, ServerConfig, make_grader
-from mcptrials.protocols import Host, Model, OpenSession, Server, ServerChannel, SessionHooks
+from mcptrials.protocols import Host, KnowsTasks, Model, OpenSession, Server, ServerChannel, SessionHooks
 from mcptrials.redaction import Redactor
 from mcptrials.rollout import ArmBench, Bench, TaskBench
 from mcptrials.rollout.stop import Stop
@@ -71,6 +71,9 @@ class Workshop:
             fingerprint = self._fingerprints[task_id]
             if fingerprint not in self._pristine:
                 self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
+        for model in self._models.values():
+            if isinstance(model, KnowsTasks):
+                model.check_tasks(task.id for task in self.suite.tasks)
         for variant in self.project.config.variants:
             await self._check_variant(variant)
 
