@@ -35,7 +35,7 @@ def prompt(transcript: Transcript) -> PromptGiven:
 async def test_the_model_starts_with_the_task_the_frame_and_the_tools_as_listed(tmp_path: Path) -> None:
     played = await play(tmp_path, DONE)
     given = prompt(played.transcript)
-    assert given.user.startswith("Do it.\n\nEnd your last message with the final answer")
+    assert given.user.startswith("Do it.\n\nWhen the task is done, write the final answer")
     assert given.system
     assert "between <answer> and </answer>" in given.system
     assert [tool.shown_name for tool in given.tools][:3] == ["echo", "add", "fail"]
