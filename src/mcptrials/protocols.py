@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from mcptrials.events import CallAsked, CallStatus, Event, ToolShown, Usage
 from mcptrials.frozen import Frozen, UserData
@@ -245,6 +245,13 @@ class Limits(UserData):
     call_seconds: float = Field(default=60, gt=0)
     trial_seconds: float = Field(default=300, gt=0)
     cost_usd: float | None = Field(default=None, gt=0)
+
+    @field_validator("cost_usd")
+    @classmethod
+    def _no_price_is_known(cls, value: float | None) -> float | None:
+        if value is not None:
+            raise ValueError("a limit on cost needs prices, which are not known yet; remove it and use 'tokens'")
+        return value
 
 
 class Clock(Protocol):

@@ -282,6 +282,11 @@ def test_a_wrong_value_is_refused_with_its_place(tmp_path: Path, old: str, new: 
         ("limits: {trial_seconds: .inf}", "mcptrials.yaml:6: limits.trial_seconds: .inf is no finite number"),
         ("limits: {call_seconds: null}", "mcptrials.yaml:6: limits.call_seconds: should be a number, not null"),
         ("limits: {cost_usd: 0}", "mcptrials.yaml:6: limits.cost_usd: should be greater than 0, not 0"),
+        (
+            "limits: {cost_usd: 5.0}",
+            "mcptrials.yaml:6: limits.cost_usd: a limit on cost needs prices, which are not known yet; "
+            "remove it and use 'tokens'",
+        ),
         ("limits: 3", "mcptrials.yaml:6: limits: should be a mapping, not 3"),
         ("preflight: [pytest]", "mcptrials.yaml:6: preflight[0]: should be a list, not 'pytest'"),
         ("preflight: [[]]", "mcptrials.yaml:6: preflight[0]: should have at least 1 item(s)"),
