@@ -9,12 +9,21 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
-from tests.cli.tiny_project import SERVER, asks, make_project, mcptrials, records, run_folder
+import pytest
+from tests.cli.preloaded import Preloaded, preloaded
+from tests.cli.tiny_project import SERVER, asks, make_project, records, run_folder
 
 TOKEN = 'tök"en\\ with/all+kinds%of&char=acters<>7f3a'
 LITERAL = "sk-literal-9Qz7Lm2Xw"
 API_KEY = "sk-api-key-4Tn8Rb6Vc"
 SPELLINGS = ("raw", "base64", "hex", "url", "json")
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
+    """The command line with two secrets in its environment."""
+    with preloaded(tmp_path_factory.mktemp("secrets"), TRACKER_TOKEN=TOKEN, THE_KEY=API_KEY) as running:
+        yield running
 
 
 def spellings(secret: str) -> set[str]:
@@ -39,7 +48,9 @@ def test_the_search_of_this_test_finds_every_spelling() -> None:
         assert leaks(text, TOKEN)
 
 
-def test_what_a_server_lets_slip_is_on_no_screen_in_no_file_and_stops_the_trial(tmp_path: Path) -> None:
+def test_what_a_server_lets_slip_is_on_no_screen_in_no_file_and_stops_the_trial(
+    tmp_path: Path, commands: Preloaded
+) -> None:
     def tells(name: str, spelling: str) -> dict[str, object]:
         return {"steps": [{"calls": [{"tool": "tell", "args": {"name": name, "spelling": spelling}}]}, {"answer": "5"}]}
 
@@ -49,14 +60,14 @@ def test_what_a_server_lets_slip_is_on_no_screen_in_no_file_and_stops_the_trial(
     servers = {"tiny": {"command": "{python}", "args": [str(SERVER)], "env": environment}}
     folder = make_project(tmp_path, [asks(task) for task in wanted], script, servers=servers, trials=1)
 
-    ran = mcptrials(folder, "run", TRACKER_TOKEN=TOKEN)
+    ran = commands.run(folder, "run")
     assert ran.code == 3
     run = run_folder(folder)
     assert {(r["verdict"], r["blame"], r["cause"]) for r in records(run)} == {("invalid", "harness", "secret")}
     assert "the value of TRACKER_TOKEN was about to be sent to the model's provider" in ran.err
-    page = mcptrials(folder, "show", f"runs/{run.name}", "token-raw", "--full")
+    page = commands.run(folder, "show", f"runs/{run.name}", "token-raw", "--full")
     assert "it is [secret TRACKER_TOKEN]." in page.out
-    events = mcptrials(folder, "show", f"runs/{run.name}", "mine-base64", "--json")
+    events = commands.run(folder, "show", f"runs/{run.name}", "mine-base64", "--json")
     assert (page.code, events.code) == (0, 0)
 
     files = [path for path in run.rglob("*") if path.is_file()]
@@ -66,13 +77,13 @@ def test_what_a_server_lets_slip_is_on_no_screen_in_no_file_and_stops_the_trial(
     assert {name: found for name, text in texts.items() if (found := leaks(text, TOKEN, LITERAL))} == {}
 
 
-def test_what_a_server_prints_before_it_dies_is_shown_without_its_secrets(tmp_path: Path) -> None:
+def test_what_a_server_prints_before_it_dies_is_shown_without_its_secrets(tmp_path: Path, commands: Preloaded) -> None:
     dies = "import os, sys; sys.exit('cannot log in with ' + os.environ['TOKEN'])"
     servers = {"tiny": {"command": "{python}", "args": ["-c", dies], "env": {"TOKEN": "${TRACKER_TOKEN}"}}}
     folder = make_project(tmp_path, [asks("sums")], {}, servers=servers)
     (folder / "script.yaml").write_text("default: {steps: []}")
     for words in (["run"], ["run", "--json"]):
-        result = mcptrials(folder, *words, TRACKER_TOKEN=TOKEN)
+        result = commands.run(folder, *words)
         assert result.code == 2
         assert "cannot log in with [secret TRACKER_TOKEN]" in result.out + result.err
         assert leaks(result.out + result.err, TOKEN) == []
@@ -107,13 +118,15 @@ def echoing() -> Iterator[str]:
         thread.join()
 
 
-def test_an_api_key_that_a_provider_says_aloud_is_shown_and_recorded_nowhere(tmp_path: Path) -> None:
+def test_an_api_key_that_a_provider_says_aloud_is_shown_and_recorded_nowhere(
+    tmp_path: Path, commands: Preloaded
+) -> None:
     with echoing() as url:
         model = {"model": "openai:echo", "base_url": f"{url}/v1", "api_key": "${THE_KEY}"}
         folder = make_project(tmp_path / "a", [asks("sums")], {}, models=[model], trials=1)
-        ran = mcptrials(folder, "run", THE_KEY=API_KEY)
+        ran = commands.run(folder, "run")
         dead = make_project(tmp_path / "b", [asks("sums")], {}, models=[model | {"base_url": f"{url}/dead/v1"}])
-        refused = mcptrials(dead, "run", THE_KEY=API_KEY)
+        refused = commands.run(dead, "run")
     assert (ran.code, refused.code) == (0, 2)
     assert "you came with Bearer [secret THE_KEY]" in refused.err
     [record] = records(run_folder(folder))

@@ -45,6 +45,11 @@ class Forked:
     output: Path
     _forker: "subprocess.Popen[str]"
 
+    @property
+    def errors(self) -> str:
+        """What it wrote to standard error so far."""
+        return Path(f"{self.output}.err").read_text("utf-8")
+
     def ended(self) -> Ended:
         """Waits for its end."""
         assert self._forker.stdout is not None
@@ -71,15 +76,18 @@ class Preloaded:
 
 
 @contextmanager
-def preloaded(folder: Path) -> Iterator[Preloaded]:
+def preloaded(folder: Path, **variables: str) -> Iterator[Preloaded]:
     """The forking process, until the block ends.
 
     Args:
         folder: for what the commands print.
+        variables: of the environment.
     """
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", FORKER]
-    with subprocess.Popen(command, env=environment(), stdin=pipe, stdout=pipe, text=True, encoding="utf-8") as forker:
+    with subprocess.Popen(
+        command, env=environment(**variables), stdin=pipe, stdout=pipe, text=True, encoding="utf-8"
+    ) as forker:
         try:
             yield Preloaded(folder / "output", forker)
         finally:

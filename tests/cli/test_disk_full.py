@@ -11,7 +11,7 @@ import pytest
 from tests.cli.preloaded import Preloaded
 from tests.cli.tiny_project import COMMAND, Ended, adds, asks, environment, make_project, run_folder
 
-TRIALS = 40
+TRIALS = 20
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def kill_at_random(commands: Preloaded, folder: Path, rng: random.Random) -> Non
     target = begun(run) + rng.randint(1, 2 * AT_A_TIME)
     command = commands.start(folder, "run", *words)
     wait_until(lambda: begun(run) >= target, f"{target} trials were begun")
-    time.sleep(rng.uniform(0, 0.15))  # not a wait for anything: the moment of the kill
+    time.sleep(rng.uniform(0, 0.1))  # not a wait for anything: the moment of the kill
     os.kill(command.pid, signal.SIGKILL)
     assert command.ended().code == -signal.SIGKILL, "there was nothing left to kill"
 
@@ -51,7 +51,7 @@ def kill_at_random(commands: Preloaded, folder: Path, rng: random.Random) -> Non
 def test_killed_at_ten_random_moments_a_run_loses_nothing_and_repeats_only_what_was_in_flight(
     tmp_path: Path, commands: Preloaded
 ) -> None:
-    script = {task: adds("5", delay_ms=100) for task in TASKS}
+    script = {task: adds("5", delay_ms=60) for task in TASKS}
     folder = make_project(tmp_path / "p", [asks(task) for task in TASKS], script, trials=25, concurrency=AT_A_TIME)
     run, rng = folder / "runs" / "long", random.Random(20261130)
     settled: set[str] = set()

@@ -345,16 +345,17 @@ def test_one_ctrl_c_finishes_what_is_in_flight_and_says_how_to_go_on(tmp_path: P
 
 
 @pytest.mark.parametrize("asked_before", [True, False])
-def test_a_second_ctrl_c_or_a_term_cancels_what_is_in_flight(tmp_path: Path, asked_before: bool) -> None:
+def test_a_second_ctrl_c_or_a_term_cancels_what_is_in_flight(
+    tmp_path: Path, commands: Preloaded, asked_before: bool
+) -> None:
     folder = slow_project(tmp_path, delay_ms=20_000)
-    with running(folder, "run") as process:
-        wait_for_flight(folder)
-        if asked_before:
-            process.send_signal(signal.SIGINT)
-            assert process.stderr is not None
-            assert any("Ctrl-C again cancels them" in line for line in process.stderr)
-        process.send_signal(signal.SIGINT if asked_before else signal.SIGTERM)
-        result = ended(process)
+    command = commands.start(folder, "run")
+    wait_for_flight(folder)
+    if asked_before:
+        os.kill(command.pid, signal.SIGINT)
+        wait_until(lambda: "Ctrl-C again cancels them" in command.errors, "the first signal is understood")
+    os.kill(command.pid, signal.SIGINT if asked_before else signal.SIGTERM)
+    result = command.ended()
     assert result.code == 3
     assert re.search(r"cancelling [12] trials in flight; they are owed again", result.err)
     found = records(run_folder(folder))
@@ -364,15 +365,17 @@ def test_a_second_ctrl_c_or_a_term_cancels_what_is_in_flight(tmp_path: Path, ask
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_before_the_first_trial_leaves_no_folder_and_no_server(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_before_the_first_trial_leaves_no_folder_and_no_server(
+    tmp_path: Path, commands: Preloaded, number: signal.Signals
+) -> None:
     mark = tmp_path / "server-pid"
     program = f"import os, pathlib; pathlib.Path({str(mark)!r}).write_text(str(os.getpid())); input(); input()"
     servers = {"tiny": {"command": "{python}", "args": ["-c", program]}}
     folder = make_project(tmp_path / "p", [asks("sums")], {"sums": adds("5")}, servers=servers)
-    with running(folder, "run") as process:
-        wait_until(lambda: mark.exists() and bool(mark.read_text()), "the server runs")
-        process.send_signal(number)
-        result = ended(process)
+    command = commands.start(folder, "run")
+    wait_until(lambda: mark.exists() and bool(mark.read_text()), "the server runs")
+    os.kill(command.pid, number)
+    result = command.ended()
     assert result.code == 3
     assert result.err.splitlines()[-1] == "error: stopped; what was recorded is kept"
     assert not run_folders(folder)
