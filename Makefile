@@ -65,4 +65,4 @@ $(PEER)/.ready: $(VENV)/.uv bench/peer.txt
 		&& touch $@ || echo "The peer cannot be installed; the bench runs without it." >&2
 
 clean:
-	rm -rf $(VENV) $(SDK1) .mypy_cache .ruff_cache .hypothesis runs
+	rm -rf $(VENV) $(SDK1) $(PEER) .mypy_cache .ruff_cache .hypothesis runs
