@@ -12,20 +12,18 @@ class Descriptions:
     get_issue_history: str
     add_label: str
     project: str
-    status: str
     text: str
     key: str
     label: str
 
 
 PLAIN = Descriptions(
-    search_issues="Find issues and their keys. Returns key, status and title of each match. All filters are optional.",
+    search_issues="Find issues and their keys. Returns key, type, status and title of the best matches.",
     get_issue="Get one issue by its key: title, type, status, priority, assignee, version, labels.",
     get_issue_history="Get when an issue was opened, closed and reopened, oldest first.",
     add_label="Add one label to one issue. Changes the tracker: use it only when the user asks for a label.",
     project="Leave empty unless the user names a project: BILL, AUTH, WEB",
-    status="Leave empty unless the user names a status: open, in_progress, blocked, closed",
-    text="One or two words of the title",
+    text="Words of the title, or a type or status: bug, feature, open, blocked, closed",
     key="Issue key: project key, dash, number. Not known? Call search_issues first",
     label="Label in lower case, words joined by '-'",
 )
@@ -36,7 +34,6 @@ TERSE = Descriptions(
     get_issue_history="Get history.",
     add_label="Add label.",
     project="Project",
-    status="Status",
     text="Text",
     key="Key",
     label="Label",

@@ -30,13 +30,13 @@ PROJECTS = {"BILL": "Billing", "AUTH": "Accounts", "WEB": "Web app"}
 
 # key | title | type | status | priority | assignee | version | labels
 ISSUES = """
-BILL-118 | Invoice PDF drops the last page | bug | closed | low | Jonas Weber | 4.2.1 |
+BILL-118 | Invoice PDF drops the last page | support | closed | low | Jonas Weber | 4.2.1 |
 BILL-163 | Refund is paid twice after a retry | bug | open | urgent | Priya Nair | 4.9.0 | payments
 BILL-207 | Export invoices as CSV | feature | open | low | Mei Okafor | 5.1.0 |
 BILL-254 | Tax is rounded per line | bug | in_progress | high | Tomas Lind | 4.6.3 | tax
-BILL-311 | Coupon survives a plan downgrade | bug | open | normal | Aisha Karim | 5.0.4 |
-BILL-368 | Card expiry mail goes out late | bug | closed | normal | Priya Nair | 4.7.8 |
-BILL-425 | Yearly plan renews a day early | bug | blocked | high | Dana Ruiz | 4.8.5 |
+BILL-311 | Coupon survives a plan downgrade | support | open | normal | Aisha Karim | 5.0.4 |
+BILL-368 | Card expiry mail goes out late | support | closed | normal | Priya Nair | 4.7.8 |
+BILL-425 | Yearly plan renews a day early | support | blocked | high | Dana Ruiz | 4.8.5 |
 BILL-482 | Currency flips to dollars at checkout | bug | open | urgent | Jonas Weber | 5.0.2 |
 AUTH-104 | Login loops after a password reset | bug | closed | urgent | Dana Ruiz | 3.4.1 | security
 AUTH-139 | Backup codes print on two pages | bug | open | low | Tomas Lind | 3.7.6 |

@@ -19,7 +19,6 @@ INSTRUCTIONS = (
     "Issue keys have gaps: never guess one. When the user describes an issue without its key, search for it first. "
     "Questions that do not need the tracker need no tool."
 )
-STATUSES = ("open", "in_progress", "blocked", "closed")
 LABEL = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 SHOWN = 8
 """Results are short, so that many of them fit into a model's context."""
@@ -28,8 +27,8 @@ READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_
 ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 SEARCH = """
-    select key, status, title from issues
-    where (:project = '' or project = :project) and (:status = '' or status = :status)
+    select key, type, status, title from issues
+    where (:project = '' or project = :project)
     order by project, number
 """
 ISSUE = "select key, title, type, status, priority, assignee, version from issues where key = :key"
@@ -42,12 +41,14 @@ class Tracker:
     def __init__(self, db: Path) -> None:
         self._uri = f"{db.resolve().as_uri()}?mode=rw"
 
-    def search(self, project: str, status: str, text: str) -> str:
-        """Key, status and title of each issue that fits all filters."""
-        found = self._rows(SEARCH, {"project": self._project(project), "status": _status(status)})
-        words = re.findall(r"[\w-]+", text.lower())
+    def search(self, project: str, text: str) -> str:
+        """Key, type, status and title of the issues with the most words of the text."""
+        found = self._rows(SEARCH, {"project": self._project(project)})
         lines = [" | ".join(row.values()) for row in found]
-        return _listing([line for line in lines if all(word in line.lower() for word in words)])
+        words = set(re.findall(r"[\w-]+", text.lower()))
+        hits = {line: sum(word in line.lower() for word in words) for line in lines}
+        best = max(hits.values(), default=0)
+        return _listing([line for line in lines if hits[line] == best and (best or not words)])
 
     def issue(self, key: str) -> str:
         """One issue, a field per line."""
@@ -90,7 +91,7 @@ class Tracker:
 
     def _nearby(self, project: str) -> str:
         """What to do instead of asking for a key that does not exist."""
-        keys = [row["key"] for row in self._rows(SEARCH, {"project": project, "status": ""})]
+        keys = [row["key"] for row in self._rows(SEARCH, {"project": project})]
         if not project or not keys:
             return "A key is a project key, a dash and a number: call search_issues to find the right one."
         return f"{project} has {len(keys)} issues, {keys[0]} to {keys[-1]}: call search_issues to see them."
@@ -102,16 +103,9 @@ class Tracker:
             return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
-def _status(wanted: str) -> str:
-    status = re.sub(r"[\s-]+", "_", wanted.strip().lower())
-    if status not in ("", *STATUSES):
-        raise ToolError(f"There is no status {wanted!r}. Use one of {', '.join(STATUSES)}, or leave it empty.")
-    return status
-
-
 def _listing(lines: list[str]) -> str:
     if not lines:
-        return "total: 0\nNothing fits: use one word of the title, or leave a filter empty."
+        return "total: 0\nNothing fits: use one word of the title, or search all projects."
     more = [f"Only the first {SHOWN} are shown: add a filter."] if len(lines) > SHOWN else []
     return "\n".join([f"total: {len(lines)}", *lines[:SHOWN], *more])
 
@@ -120,14 +114,13 @@ def make_server(tracker: Tracker, says: Descriptions) -> MCPServer:
     """The server, with the descriptions of one style."""
     server = MCPServer("tracker", version="1.0.0", instructions=INSTRUCTIONS, log_level="WARNING")
     project = Annotated[str, Field(description=says.project)]
-    status = Annotated[str, Field(description=says.status)]
     text = Annotated[str, Field(description=says.text)]
     key = Annotated[str, Field(description=says.key)]
     label = Annotated[str, Field(description=says.label)]
 
     @server.tool(description=says.search_issues, annotations=READS, structured_output=False)
-    def search_issues(project: project = "", status: status = "", text: text = "") -> str:
-        return tracker.search(project, status, text)
+    def search_issues(project: project = "", text: text = "") -> str:
+        return tracker.search(project, text)
 
     @server.tool(description=says.get_issue, annotations=READS, structured_output=False)
     def get_issue(key: key) -> str:

@@ -193,7 +193,6 @@ class Server(Protocol):
     """How to start the server under test."""
 
     name: str
-    tools: ToolFilter
 
     def open(self, place: Place) -> AbstractAsyncContextManager[ServerChannel]: ...
 

@@ -144,7 +144,7 @@ def test_what_differs_from_the_beginning_is_named_and_refused(
         "limit": ({"limits": {"turns": 7}}, [], "other limits: turns was 20, is 7"),
         "seed": ({"seed": 1}, [], "other settings: seed was 0, is 1"),
         "trials": ({"trials": 3}, [], "other settings: trials in the project file was 2, is 3"),
-        "trials asked": ({}, ["--trials", "3"], "other settings: trials was 2, is 3"),
+        "trials asked": ({}, ["--trials", "3"], "other settings: --trials was not given, is 3"),
         "trials of a task": ({"tasks": [asks("sums", trials=9), tasks[1]]}, [], "settings: trials of sums is new"),
         "split": ({}, ["--split", "held_out"], "the suite has no held_out task"),
         "only": ({}, ["--only", "sums"], "--only does not go with --resume: the run keeps its own; leave it out"),

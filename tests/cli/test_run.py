@@ -395,3 +395,14 @@ def test_a_reader_of_progress_that_goes_away_does_not_end_the_run(project: Path)
         assert process.wait(timeout=60) == 0
     assert "6 of 6" in out
     assert len(records(project / "runs" / "unheard")) == 6
+
+
+def test_trials_of_the_command_line_hold_for_tasks_with_a_number_of_their_own(tmp_path: Path) -> None:
+    tasks = [asks("many", trials=7), asks("usual")]
+    folder = make_project(tmp_path / "p", tasks, {"many": adds("5"), "usual": adds("5")}, trials=2)
+    assert mcptrials(folder, "run", "--name", "asked", "--trials", "1", "--quiet").code == 0
+    assert [record["trial"] for record in records(folder / "runs" / "asked")] == [1, 1]
+    resumed = mcptrials(folder, "run", "--resume", "asked")
+    assert (resumed.code, "owes no trial" in resumed.err) == (0, True)
+    assert mcptrials(folder, "run", "--name", "own", "--quiet").code == 0
+    assert len(records(folder / "runs" / "own")) == 9

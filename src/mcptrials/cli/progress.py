@@ -27,6 +27,7 @@ class Progress:
         self._download: Bar | None = None
         self._told: tuple[str, int] | None = None
         self._done, self._total = 0, 0
+        self.warnings: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -38,6 +39,10 @@ class Progress:
 
     def notice(self, text: str) -> None:
         self._console.print(safe(text, "dim"))
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+        self._console.print(safe(f"warning: {text}", "yellow"))
 
     def progressed(self, what: str, done: int, total: int) -> None:
         """A bar on a terminal; elsewhere a line per tenth."""

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +47,21 @@ def run_and_report(project: Project, options: RunOptions, flags: dict[str, Any])
     """Runs, then prints the tables or the document, and ends with the right exit code."""
     keep_secret(dict(project.secrets))
     if flags["quiet"] or flags["as_json"]:
-        end(report(run_project(project, options, Silent()), flags))
+        silent = Silent()
+        end(report(run_project(project, options, silent), flags, silent.warnings))
     with Progress(messages(), ask=not flags["yes"] and sys.stdin.isatty()) as progress:
         result = run_project(project, options, progress)
-    end(report(result, flags))
+    end(report(result, flags, progress.warnings))
 
 
-def report(result: RunResult, flags: Mapping[str, Any]) -> Outcome:
+def report(result: RunResult, flags: Mapping[str, Any], warnings: Sequence[str] = ()) -> Outcome:
+    """The tables, `summary.json`, and how the command ends.
+
+    Args:
+        warnings: what the run's preparation warned of.
+    """
     summary = summarise(result.run)
+    summary["warnings"] = [*warnings, *summary["warnings"]]
     if not flags["as_json"]:
         print_summary(output(), summary)
     with writing(result.run.folder):

@@ -129,12 +129,13 @@ async def _watched(source: Source, weights: Weights, scratch: Path, progress: Pr
 
     async with anyio.create_task_group() as group:
         group.start_soon(fetch)
-        got, since = -1, anyio.current_time()
+        got, most, since = -1, 0, anyio.current_time()
         while anyio.current_time() - since < STALL_SECONDS:
             now = source.bytes_got(scratch)
             if now != got:
                 got, since = now, anyio.current_time()
-                progress(f"from the {source.name}", got, weights.size)
+                most = max(most, got)  # a part is on the disk twice for a moment, while it is put in its place
+                progress(f"from the {source.name}", most, weights.size)
             await anyio.sleep(_LOOK_SECONDS)
         group.cancel_scope.cancel()
     if isinstance(result, Path):

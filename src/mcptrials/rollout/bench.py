@@ -9,6 +9,7 @@ from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
 from mcptrials.protocols import Grader, Host, Limits, Model, OpenSession, Place, Server
 from mcptrials.redaction import Redactor
+from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
 from mcptrials.store import RunWriter
 from mcptrials.task import GraderSpec, Split, Task
@@ -64,6 +65,7 @@ class Bench:
     versions: Mapping[str, str]
     keep_trial_dirs: bool
     stop: Stop
+    starts: Starts
 
     def tidy(self, place: Place) -> None:
         """Removes a trial's directory unless it is to be kept."""

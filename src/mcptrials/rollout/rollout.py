@@ -58,20 +58,20 @@ async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> Host
     """The host's run between the opening and the closing of the servers."""
     task, arm = bench.tasks[trial.task_id], bench.arms[trial.arm]
     model = Patient(arm.model, arm.pause, log.clock, log.emit, bench.redactor.find)
-    context = HostContext(
-        trial=trial.key,
-        emit=log.emit,
-        limits=task.limits,
-        clock=log.clock,
-        place=place,
-        open_session=arm.open_session(task.limits.connect_seconds),
-        filters=task.filters[arm.arm.variant],
-        settings=arm.settings,
-    )
     channels: dict[str, ServerChannel] = {}
     result = HostResult(None, "limit:time")
     try:
-        async with AsyncExitStack() as stack:
+        async with bench.starts.begin(log.emit) as emit, AsyncExitStack() as stack:
+            context = HostContext(
+                trial=trial.key,
+                emit=emit,
+                limits=task.limits,
+                clock=log.clock,
+                place=place,
+                open_session=arm.open_session(task.limits.connect_seconds),
+                filters=task.filters[arm.arm.variant],
+                settings=arm.settings,
+            )
             for name, server in arm.servers.items():
                 channels[name] = await stack.enter_async_context(server.open(place))
             with log.clock.limit(task.limits.trial_seconds) as limit:

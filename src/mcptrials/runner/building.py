@@ -14,6 +14,7 @@ from mcptrials.project import HostConfig, ModelConfig, Project, ServerConfig, ma
 from mcptrials.protocols import Host, KnowsTasks, Model, OpenSession, Server, ServerChannel, SessionHooks
 from mcptrials.redaction import Redactor
 from mcptrials.rollout import ArmBench, Bench, TaskBench
+from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
 from mcptrials.runner import preflight
 from mcptrials.runner.manifest import versions
@@ -88,7 +89,7 @@ class Workshop:
                 self._listener.notice(f"asking {config.model} for one tool call")
             warning = await preflight.try_model(config, self._models[_key(config)])
             if warning:
-                self._listener.notice(f"warning: {warning}")
+                self._listener.warn(warning)
 
     async def _check_variant(self, variant: str) -> None:
         configs = self.project.config.servers_of(variant)
@@ -153,6 +154,7 @@ class Workshop:
             versions=versions(),
             keep_trial_dirs=self.project.config.keep_trial_dirs,
             stop=Stop(),
+            starts=Starts(),
         )
 
     def _task_bench(self, task: Task) -> TaskBench:

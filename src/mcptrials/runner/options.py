@@ -43,7 +43,11 @@ class Listener(Protocol):
     """Hears of a run; none of it decides anything but `confirm`."""
 
     def notice(self, text: str) -> None:
-        """A step of the preparation, or a warning."""
+        """A step of the preparation."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """What the preparation found that may spoil the results."""
         ...
 
     def progressed(self, what: str, done: int, total: int) -> None:
@@ -64,10 +68,16 @@ class Listener(Protocol):
 
 
 class Silent:
-    """A listener that says yes and nothing else."""
+    """A listener that says yes and nothing else; warnings are kept."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
 
     def notice(self, text: str) -> None:
         pass
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
 
     def progressed(self, what: str, done: int, total: int) -> None:
         pass

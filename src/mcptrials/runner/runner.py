@@ -19,7 +19,7 @@ from mcptrials.rollout import Bench, run_trial
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.manifest import check_same, check_same_servers, make_manifest, with_servers
 from mcptrials.runner.options import Listener, RunOptions, Silent
-from mcptrials.runner.selection import select_models, select_tasks
+from mcptrials.runner.selection import select_models, select_tasks, with_equal_trials
 from mcptrials.store import Run, RunWriter, find_run, log_look
 from mcptrials.store.writer import new_run_id, refuse_run_folder
 from mcptrials.trial import Trial
@@ -104,6 +104,7 @@ async def _workshop(
     """The parts of the run, with everything in its manifest that can be known before they are tried."""
     project = replace(project, config=select_models(project.config, options.models))
     suite = select_tasks(project.suite, options.split or "train", options.only)
+    suite = with_equal_trials(suite) if options.trials else suite
     async with Workshop.open(project, suite, listener) as workshop:
         arms = tuple(each for each, _, _ in project.arms().values())
         yield workshop, make_manifest(project, suite, arms, workshop.environment_hashes(), options)
@@ -141,7 +142,7 @@ def _as_begun(beginning: Run, options: RunOptions) -> RunOptions:
         split=options.split or manifest["split"],
         only=",".join(beginning.tasks),
         models=options.models or tuple(dict.fromkeys(arm.model for arm in beginning.arms.values())),
-        trials=options.trials or manifest["trials"],
+        trials=options.trials or manifest["trials_asked"],
     )
 
 

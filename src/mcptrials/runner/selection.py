@@ -42,6 +42,11 @@ def select_tasks(suite: Suite, split: Split, only: str | None) -> Suite:
     return Suite(tasks=tuple(chosen))
 
 
+def with_equal_trials(suite: Suite) -> Suite:
+    """The suite without its tasks' own numbers of trials: one that is asked for holds for all."""
+    return Suite(tasks=tuple(task.model_copy(update={"trials": None}) for task in suite.tasks))
+
+
 def _matches(task: Task, item: str) -> bool:
     field, colon, value = item.partition(":")
     if not colon or field not in _FIELDS:

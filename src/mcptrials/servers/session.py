@@ -26,6 +26,7 @@ from mcp_types import (
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from mcptrials import __version__
 from mcptrials.encoding import canonical_hash
 from mcptrials.errors import ServerError
 from mcptrials.presentation import RawTool
@@ -35,7 +36,7 @@ from mcptrials.servers.frames import MALFORMED, FrameReader, FrameWriter
 from mcptrials.servers.listing import list_tools
 
 Era = Literal["auto", "modern", "legacy"]
-CLIENT_INFO = Implementation(name="mcptrials", version="0.1.0")
+CLIENT_INFO = Implementation(name="mcptrials", version=__version__)
 _CLIENT = CLIENT_INFO.model_dump(by_alias=True, mode="json", exclude_none=True)
 _FIRST_ID = 100
 """Our own request ids begin here, above those of the handshake: ids are never used twice (spec, basic)."""

@@ -12,7 +12,6 @@ from anyio.abc import Process
 
 from mcptrials.errors import HarnessError, ServerError, boundary
 from mcptrials.frozen import Frozen
-from mcptrials.presentation import ToolFilter
 from mcptrials.protocols import Place
 from mcptrials.servers.background import background
 from mcptrials.servers.channel import StdioChannel
@@ -41,7 +40,6 @@ class StdioServer(Frozen):
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     cwd: str | None = None
-    tools: ToolFilter = ToolFilter()
 
     @asynccontextmanager
     async def open(self, place: Place) -> AsyncIterator[StdioChannel]:
