@@ -5,6 +5,13 @@ import json
 import math
 from typing import Any, NoReturn
 
+MAX_DEPTH = 200
+"""Levels of a JSON value from outside: what has more means nothing, and what validates it may give up at 255."""
+
+
+class TooDeepError(ValueError):
+    """A JSON text is nested more deeply than anything that is meant to be read."""
+
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON (RFC 8259)")
@@ -22,10 +29,35 @@ def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text; NaN, infinities and numbers that would become one are refused.
 
     Raises:
-        ValueError: the text is not JSON.
-        RecursionError: the text is nested too deeply.
+        ValueError: the text is not JSON, or nested too deeply to be read.
     """
-    return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except RecursionError as exc:
+        raise TooDeepError("nested too deeply") from exc
+
+
+def parse_foreign(text: str | bytes) -> Any:
+    """The same of a text from a model, a provider or a trial's remains, which may have `MAX_DEPTH` levels.
+
+    Raises:
+        ValueError: the text is not JSON, or nested more deeply.
+    """
+    value = parse_json(text)
+    if deeper(value, MAX_DEPTH):
+        raise TooDeepError(f"nested more than {MAX_DEPTH} levels deep")
+    return value
+
+
+def deeper(value: Any, levels: int) -> bool:
+    """Whether lists and mappings stand in each other more often than that."""
+    row = [value]
+    for _ in range(levels):
+        if not row:
+            return False
+        held = [each.values() if isinstance(each, dict) else each for each in row if isinstance(each, dict | list)]
+        row = [item for items in held for item in items]
+    return any(isinstance(each, dict | list) for each in row)
 
 
 def dump_text(value: Any) -> str:

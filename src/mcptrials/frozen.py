@@ -34,6 +34,17 @@ class UserData(BaseModel):
         return data
 
 
+def whole_number(value: Any) -> Any:
+    """For literal numbers, to which `true` and `1.0` are equal.
+
+    Raises:
+        ValueError: it is another kind of number.
+    """
+    if isinstance(value, bool | float):
+        raise ValueError("should be a whole number")  # noqa: TRY004 - pydantic's contract
+    return value
+
+
 def unknown_key(key: Any, known: Iterable[str]) -> PydanticCustomError:
     """A key that is not one of `known`."""
     return PydanticCustomError("unknown_key", "unknown key {shown}", _context(key) | {"known": sorted(known)})

@@ -135,6 +135,8 @@ class Place:
     project_dir: Path
     wire: Callable[[str], "WireLog"]
     """Opens the wire log of a server, by name."""
+    inode: tuple[int, int] | None = None
+    """Device and number of `trial_dir` as it was made, since a server can put another directory in its place."""
 
     def expand(self, text: str) -> str:
         """`text` with {trial_dir}, {project_dir} and {python} filled in; any other {name} stays literal."""

@@ -13,6 +13,9 @@ Expects = Literal["act", "abstain", "refuse", "not_found"]
 Split = Literal["train", "held_out"]
 Purpose = Literal["capability", "regression"]
 
+MAX_TRIALS = 10_000
+"""Of one task by one arm."""
+
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SPLITS = {"test": "held_out", "held-out": "held_out"}
 
@@ -70,7 +73,7 @@ class Task(UserData):
     combine: Literal["all", "any"] = "all"
     environment: dict[str, Any] | None = None
     limits: dict[str, Any] | None = None
-    trials: int | None = Field(default=None, ge=1)
+    trials: int | None = Field(default=None, ge=1, le=MAX_TRIALS)
     noop_should_pass: bool = False
 
     @field_validator("id")

@@ -84,7 +84,9 @@ class Transcript:
 
     @property
     def usage(self) -> Usage:
-        """Sums over the replies; one unknown makes a sum unknown."""
+        """Sums over the replies; one unknown makes a sum unknown, and without a reply nothing was reported."""
+        if not self.replies:
+            return Usage()
         usages = [reply.usage or Usage() for reply in self.replies]
         return Usage(
             input_tokens=total(usage.input_tokens for usage in usages),
@@ -95,7 +97,7 @@ class Transcript:
 
 
 def total(counts: Iterable[int | None]) -> int | None:
-    """The sum, or None when one part is unknown. Of nothing it is 0: nothing was used."""
+    """The sum, or None when one part is unknown."""
     known = 0
     for count in counts:
         if count is None:

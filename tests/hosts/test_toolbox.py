@@ -105,7 +105,8 @@ async def test_arguments_that_cannot_be_read_are_not_sent_and_the_model_is_told(
         '{"text": "hi"': "Error: the arguments are not valid JSON",
         '{"text": NaN}': "Error: the arguments are not valid JSON",
         '{"text": 1e999}': "Error: the arguments are not valid JSON",
-        "[" * 100_000: "Error: the arguments are not valid JSON",
+        "[" * 100_000: "Error: the arguments are nested too deeply",
+        f'{{"text": {"[" * 200}{"]" * 200}}}': "Error: the arguments are nested more than 200 levels deep",
         '["hi"]': "Error: the arguments are not a JSON object",
     }
     played = await play(tmp_path, calls(*({"tool": "echo", "raw_arguments": raw} for raw in told)), DONE)

@@ -1,6 +1,5 @@
 """How a command ends: its exit code, its one JSON document, its one line of error."""
 
-import io
 import json
 import signal
 import sys
@@ -12,12 +11,14 @@ from typing import Any, NoReturn
 
 import click
 
-from mcptrials.cli.screen import discard, one_line, plain
+from mcptrials.cli.screen import one_line, plain
+from mcptrials.cli.streams import open_streams
 from mcptrials.errors import IncompleteError, McptrialsError, UsageError, describe
 from mcptrials.redaction import Redactor
 
 DONE, SAID_NO, USAGE, INCOMPLETE, BUG = 0, 1, 2, 3, 70
 SCHEMA_VERSION = 1
+_STILL_THERE = "what was recorded is kept; send the output elsewhere"
 
 
 @dataclass(frozen=True)
@@ -48,27 +49,26 @@ def keep_secret(secrets: dict[str, str]) -> None:
 
 def settle(group: click.Group, argv: Sequence[str]) -> int:
     """Runs a command; every way of ending becomes an exit code and, with --json, one document on stdout."""
+    output, errors = open_streams()
     _prepare_process()
     as_json = "--json" in argv and not {"-h", "--help", "--version"} & set(argv)
     outcome = _invoke(group, argv)
-    try:
-        if as_json:
-            command = next((word for word in argv if word in group.list_commands(click.Context(group))), None)
-            _print_document(command, outcome)
-        elif outcome.error:
-            _print_error(outcome.error)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        discard(sys.stdout.fileno())
-        discard(sys.stderr.fileno())
-    return outcome.exit_code
+    if as_json:
+        command = next((word for word in argv if word in group.list_commands(click.Context(group))), None)
+        _print_document(command, outcome)
+    elif outcome.error:
+        _print_error(outcome.error)
+    sys.stdout.flush()
+    if outcome.error and (errors.lost if not as_json else output.lost):
+        _print_error(outcome.error, err=as_json)
+    if output.lost is None:
+        return outcome.exit_code
+    _print_error({"what": f"cannot be written: {output.lost}", "where": "standard output", "hint": _STILL_THERE})
+    return INCOMPLETE if outcome.exit_code in (DONE, SAID_NO) else outcome.exit_code
 
 
 def _prepare_process() -> None:
-    """Text that a stream cannot encode is escaped, no crash; a request to terminate is a Ctrl-C."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    """A request to terminate is a Ctrl-C."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
@@ -82,9 +82,6 @@ def _invoke(group: click.Group, argv: Sequence[str]) -> Outcome:
     except click.exceptions.NoArgsIsHelpError as exc:
         click.echo(exc.ctx.get_help() if exc.ctx else "")
         return Outcome(exit_code=USAGE)
-    except SystemExit:  # click's own answer to a reader that has seen enough
-        discard(sys.stdout.fileno())
-        return Outcome()
     except (click.ClickException, click.Abort, KeyboardInterrupt, McptrialsError) as exc:
         return _failed(*_understood(exc), secrets)
     except Exception as exc:  # noqa: BLE001 - the outermost boundary: a bug must end in exit code 70
@@ -121,6 +118,6 @@ def _print_document(command: str | None, outcome: Outcome) -> None:
     print(json.dumps(document, indent=2, allow_nan=False))  # noqa: T201 - the document is the command's output
 
 
-def _print_error(error: dict[str, str | None]) -> None:
+def _print_error(error: dict[str, str | None], *, err: bool = True) -> None:
     line = str(McptrialsError(error["what"] or "", where=error["where"], hint=error["hint"]))
-    click.echo(f"error: {one_line(line)}", err=True)
+    click.echo(f"error: {one_line(line)}", err=err)

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from mcptrials.cli.screen import SCRIPTED_LABEL, one_line, plain, safe
+from mcptrials.cli.screen import SCRIPTED_LABEL, one_line, safe
 from mcptrials.record import Record
 from mcptrials.runner.options import Plan
 from mcptrials.trial import Trial
@@ -60,9 +60,9 @@ class Progress:
                 TimeRemainingColumn(),
             )
             self._download = Bar(*columns, console=self._console, transient=True)
-            self._download.add_task(plain(what), total=total)
+            self._download.add_task(one_line(what), total=total)
             self._download.start()
-        self._download.update(self._download.task_ids[0], description=plain(what), completed=done, total=total)
+        self._download.update(self._download.task_ids[0], description=one_line(what), completed=done, total=total)
 
     def _end_download(self) -> None:
         if self._download:
@@ -122,7 +122,7 @@ class Progress:
     def recorded(self, record: Record) -> None:
         self._done += 1
         self._counts[record.verdict] += 1
-        used = (record.input_tokens, record.output_tokens)
+        used = (record.input_tokens, record.output_tokens) if record.reply_hash is not None else (0, 0)
         known = None not in used and self._tokens is not None
         self._tokens = (self._tokens or 0) + sum(part or 0 for part in used) if known else None
         if self._bar:

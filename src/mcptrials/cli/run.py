@@ -55,17 +55,17 @@ def run_and_report(project: Project, options: RunOptions, flags: dict[str, Any])
 
 
 def report(result: RunResult, flags: Mapping[str, Any], warnings: Sequence[str] = ()) -> Outcome:
-    """The tables, `summary.json`, and how the command ends.
+    """`summary.json`, the tables, and how the command ends.
 
     Args:
         warnings: what the run's preparation warned of.
     """
     summary = summarise(result.run)
     summary["warnings"] = [*warnings, *summary["warnings"]]
-    if not flags["as_json"]:
-        print_summary(output(), summary)
     with writing(result.run.folder):
         write_whole(result.run.folder / "summary.json", dump_text(summary).encode() + b"\n")
+    if not flags["as_json"]:
+        print_summary(output(), summary)
     if summary["complete"]:
         return Outcome(summary, DONE, tuple(summary["warnings"]))
     what = "stopped before the end" if result.stopped else _why_incomplete(summary)

@@ -33,8 +33,8 @@ def one_line(text: object) -> str:
 
 
 def safe(text: object, style: str = "") -> Text:
-    """The same as a rich text without markup."""
-    return Text(plain(text), style=style)
+    """The same as a rich text without markup, on the one line that it is given."""
+    return Text(plain(text).replace("\n", r"\n"), style=style)
 
 
 class Screen(Console):
@@ -43,16 +43,6 @@ class Screen(Console):
     def __init__(self, file: TextIO) -> None:
         on_terminal = file.isatty()
         super().__init__(file=file, force_terminal=on_terminal, width=None if on_terminal else 120, highlight=False)
-
-    def on_broken_pipe(self) -> None:
-        discard(self.file.fileno())
-
-
-def discard(descriptor: int) -> None:
-    """What is written there from now on goes nowhere: the reader, `head` say, has seen enough, which is no error."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
 
 
 def output() -> Screen:

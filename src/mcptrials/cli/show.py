@@ -1,7 +1,7 @@
 """`mcptrials show`: a run's tables, or one trial's transcript."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,8 @@ def show(run_name: str | None, trial_name: str | None, **flags: Any) -> None:
     transcript = run.transcript(record)
     if not flags["as_json"]:
         print_transcript(output(), run, record, transcript, full=flags["full"])
-    events = [event.model_dump(mode="json") for event in transcript.events]
-    end(Outcome({"record": record.model_dump(mode="json"), "events": events}))
+    events = [event.model_dump() for event in transcript.events]
+    end(Outcome({"record": record.model_dump(), "events": events}))
 
 
 def _find(run_name: str | None, flags: Mapping[str, Any]) -> Run:
@@ -82,13 +82,17 @@ def find_trial(run: Run, name: str) -> Record:
     Raises:
         UsageError: there is none.
     """
-    records, arms = run.records(), list(run.arms)
-    found = [record for record in records if name in _names(record)]
-    if not found:
+    records, arms = run.records(), {arm: index for index, arm in enumerate(run.arms)}
+    found = next((found for names in _NAMES if (found := [each for each in records if names(each) == name])), None)
+    if found is None:
         known = [f"{record.task_id}-{record.trial}" for record in records]
         raise UsageError(f"the run has no trial {name!r}", where=run.run_id, hint=nearest(name, known))
-    return min(found, key=lambda record: (record.verdict != "failed", record.trial, arms.index(record.arm)))
+    return min(found, key=lambda record: (record.verdict != "failed", record.trial, arms.get(record.arm, 0)))
 
 
-def _names(record: Record) -> tuple[str, str, str]:
-    return record.task_id, f"{record.task_id}-{record.trial}", Path(record.transcript).stem
+_NAMES: tuple[Callable[[Record], str], ...] = (
+    lambda record: record.task_id,
+    lambda record: f"{record.task_id}-{record.trial}",
+    lambda record: Path(record.transcript).stem,
+)
+"""How a trial may be called. The task's own id comes first: one may read like the trial of another."""

@@ -1,13 +1,12 @@
 """A transcript as a person reads it: what was asked, what was thought, what was called, what came of it."""
 
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
 from rich.rule import Rule
 
-from mcptrials.cli.screen import SCRIPTED_LABEL, from_here, plain, safe
+from mcptrials.cli.screen import SCRIPTED_LABEL, from_here, safe
 from mcptrials.encoding import dump_text
 from mcptrials.events import (
     ContractViolation,
@@ -34,7 +33,7 @@ SHORT = 600
 """Characters of a result that are shown unless all of it is asked for."""
 
 Line = tuple[str, str]
-"""Text and style."""
+"""Text and style of one line: a line end in it is shown, since it would begin a line that nobody wrote."""
 
 
 def print_transcript(console: Console, run: Run, record: Record, transcript: Transcript, *, full: bool) -> None:
@@ -167,8 +166,8 @@ def _answer(event: ToolAnswered, limit: int) -> Iterator[Line]:
 
 
 def _indented(text: str, style: str) -> Iterator[Line]:
-    if text:
-        yield textwrap.indent(plain(text), "    "), style
+    for line in text.split("\n") if text else ():
+        yield f"    {line}" if line.strip() else "", style
 
 
 def _short(text: str, limit: int) -> str:

@@ -12,9 +12,9 @@ from typing import Any, Literal
 from anyio import to_thread
 from pydantic import Field, ValidationInfo, field_validator
 
-from mcptrials.encoding import parse_json
+from mcptrials.encoding import parse_foreign
 from mcptrials.environment.command import last_line, run_command
-from mcptrials.environment.remains import ReadError, query, read_regular, sqlite_path
+from mcptrials.environment.remains import ReadError, query, read_regular, refuse_other_dir, sqlite_path
 from mcptrials.errors import describe
 from mcptrials.frozen import Items, UserData
 from mcptrials.jsonpath import parse_path, pick
@@ -152,6 +152,7 @@ async def attempt(reader: Reader, place: Place, bound: Mapping[str, str]) -> Any
         ReadError: for whatever reason it could not be read, in one line.
     """
     try:
+        refuse_other_dir(place.trial_dir, place.inode)
         return _jsonable(await reader.read(place, bound))
     except ReadError:
         raise
@@ -173,7 +174,7 @@ def _jsonable(value: Any) -> Any:
 
 def _json(text: str, path: str | None) -> Any:
     """The value of a JSON text, or what stands at `path` in it; nothing there is null."""
-    value = parse_json(text)
+    value = parse_foreign(text)
     try:
         return pick(value, path) if path else value
     except LookupError:

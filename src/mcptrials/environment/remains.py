@@ -5,17 +5,28 @@ without a link.
 """
 
 import os
+import shutil
 import sqlite3
 import stat
+import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 MAX_BYTES = 16 << 20
 MAX_ROWS = 100_000
+_COPY_BYTES = 1 << 20
 _SQLITE = "sqlite:///"
+_NEEDS_RECOVERY = (
+    sqlite3.SQLITE_READONLY_ROLLBACK,
+    sqlite3.SQLITE_READONLY_RECOVERY,
+    sqlite3.SQLITE_READONLY_CANTINIT,
+    sqlite3.SQLITE_CANTOPEN,
+)
+"""What SQLite says when it would have to write before it can read."""
 _STEPS = 10_000
 """Steps of SQLite's machine between two looks at the clock."""
 
@@ -47,8 +58,40 @@ def query(
     _refuse_links(path, inside)
     if not path.is_file():
         raise ReadError(f"database {path.name!r} does not exist")
+    try:
+        return _query(path, "ro", sql, bound, timeout_s)
+    except sqlite3.OperationalError as exc:
+        if exc.sqlite_errorcode not in _NEEDS_RECOVERY:
+            raise
+    with _copied(path) as copy:
+        return _query(copy, "rw", sql, bound, timeout_s)
+
+
+@contextmanager
+def _copied(path: Path) -> Iterator[Path]:
+    """A database with what a killed writer left beside it, where SQLite can roll back without touching the evidence."""
+    with tempfile.TemporaryDirectory(prefix="mcptrials-db-") as folder:
+        for suffix in ("", "-journal", "-wal"):
+            source = path.with_name(path.name + suffix)
+            if os.path.lexists(source):
+                _copy_regular(source, Path(folder, source.name))
+        yield Path(folder, path.name)
+
+
+def _copy_regular(source: Path, copy: Path) -> None:
+    with (
+        _opened_regular(source) as descriptor,
+        copy.open("wb") as file,
+        open(descriptor, "rb", closefd=False) as content,
+    ):
+        shutil.copyfileobj(content, file, _COPY_BYTES)
+
+
+def _query(
+    path: Path, mode: Literal["ro", "rw"], sql: str, bound: Mapping[str, str], timeout_s: float
+) -> tuple[list[Any], list[str]]:
     deadline = time.monotonic() + timeout_s
-    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=timeout_s)
+    connection = sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=timeout_s)
     try:
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("PRAGMA query_only=ON")
@@ -103,17 +146,40 @@ def read_regular(path: Path, inside: Path) -> str:
         OSError: it cannot be opened.
     """
     _refuse_links(path, inside)
+    with _opened_regular(path) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ReadError(f"{path.name!r} has more than {MAX_BYTES >> 20} MiB")
+    return content.decode("utf-8-sig")
+
+
+@contextmanager
+def _opened_regular(path: Path) -> Iterator[int]:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ReadError(f"{path.name!r} is not a regular file")
-        with open(descriptor, "rb", closefd=False) as file:
-            content = file.read(MAX_BYTES + 1)
+        yield descriptor
     finally:
         os.close(descriptor)
-    if len(content) > MAX_BYTES:
-        raise ReadError(f"{path.name!r} has more than {MAX_BYTES >> 20} MiB")
-    return content.decode("utf-8-sig")
+
+
+def inode(folder: Path) -> tuple[int, int] | None:
+    """What a directory is, whatever its name; None when there is none, or a link."""
+    with suppress(OSError):
+        found = folder.lstat()
+        return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
+    return None
+
+
+def refuse_other_dir(folder: Path, made: tuple[int, int] | None) -> None:
+    """A server may move its trial's directory away and put another, or a link to one, in its place.
+
+    Raises:
+        ReadError: what stands there is not the directory that was made.
+    """
+    if made is not None and os.path.lexists(folder) and inode(folder) != made:
+        raise ReadError("the trial's directory was replaced by another: nothing in it is read")
 
 
 def _refuse_links(path: Path, inside: Path) -> None:

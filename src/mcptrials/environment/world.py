@@ -24,7 +24,7 @@ from mcptrials.environment.reader import (
     parse_reader,
     run_command,
 )
-from mcptrials.environment.remains import execute
+from mcptrials.environment.remains import execute, inode, refuse_other_dir
 from mcptrials.environment.spec import EnvironmentSpec
 from mcptrials.errors import HarnessError, UsageError
 from mcptrials.protocols import Place, StateQuery, WireLog
@@ -42,14 +42,31 @@ class TrialPlaces:
 
     @classmethod
     def create(cls, project_dir: Path) -> "TrialPlaces":
-        return cls(Path(tempfile.mkdtemp(prefix="mcptrials-")).resolve(), project_dir)
+        """Raises:
+        UsageError: there is no room for temporary files.
+        """
+        try:
+            return cls(Path(tempfile.mkdtemp(prefix="mcptrials-")).resolve(), project_dir)
+        except OSError as exc:
+            what = f"cannot make a temporary directory: {exc.strerror or exc}"
+            raise UsageError(what, hint="make room, or set TMPDIR to another place") from exc
 
     def make(self, wire: Callable[[str], WireLog]) -> Place:
-        self.root.mkdir(exist_ok=True)
-        return Place(Path(tempfile.mkdtemp(prefix="t", dir=self.root)), self.project_dir, wire)
+        """Raises:
+        HarnessError: io, when there is no room for it.
+        """
+        try:
+            self.root.mkdir(exist_ok=True)
+            folder = Path(tempfile.mkdtemp(prefix="t", dir=self.root))
+            return Place(folder, self.project_dir, wire, inode(folder))
+        except OSError as exc:
+            what = f"cannot make a directory for the trial in {self.root}: {exc.strerror or exc}"
+            raise HarnessError("io", f"{what}; make room, or set TMPDIR to another place") from exc
 
     def remove(self, place: Place) -> None:
-        shutil.rmtree(place.trial_dir, ignore_errors=True)
+        """Nothing else that stands in its place is touched."""
+        if place.inode in (None, inode(place.trial_dir)):
+            shutil.rmtree(place.trial_dir, ignore_errors=True)
 
     def close(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)
@@ -88,7 +105,7 @@ class Environment:
         """
         try:
             await to_thread.run_sync(self._copy_files, place)
-        except OSError as exc:
+        except (OSError, ValueError) as exc:
             raise HarnessError("reset", f"cannot copy the fixtures: {exc}") from exc
         for step in self.spec.reset:
             await self._reset_step(parse_reader(step), place)
@@ -126,6 +143,7 @@ class Environment:
         if not parts:
             return None
         try:
+            refuse_other_dir(place.trial_dir, place.inode)
             return canonical_hash([await self._hash_part(parse_reader(part), place) for part in parts])
         except (ReadError, OSError) as exc:
             raise HarnessError("reset", f"the state before the trial cannot be hashed: {exc}") from exc

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import groupby
 from re import compile as pattern
 from typing import Literal
 
@@ -34,8 +35,8 @@ def match_answer(
 ) -> AnswerMatch:
     """Whether `answer` equals `expected`, or one of several.
 
-    Both are normalised by NFKC, outer white space, outer quotes, a final period and case folding; numbers are equal
-    as decimals (`1.50` = `1.5`), within the tolerances if given.
+    Both are normalised by NFKC (though `²` is no 2), outer white space, outer quotes, a final period and case folding;
+    numbers are equal as decimals (`1.50` = `1.5`), within the tolerances if given.
 
     Args:
         kind: `number` compares as decimals only, `id` and `text` never do; None compares both ways.
@@ -60,12 +61,30 @@ def match_answer(
 
 def normalise(text: str) -> str:
     """NFKC, trimmed, without a final period or outer quotes, case-folded. Longer than `MAX_CHARS` is cut."""
-    text = unicodedata.normalize("NFKC", text[:MAX_CHARS]).strip()
+    text = _compatible(text[:MAX_CHARS]).strip()
     for _ in range(2):
         text = text.removesuffix(".").strip()
         if len(text) > 1 and _QUOTES.get(text[0]) == text[-1]:
             text = text[1:-1].strip()
     return " ".join(text.casefold().split())
+
+
+def _compatible(text: str) -> str:
+    """NFKC, but for what would become the digits of another number: `4²` is not 42, `①` not 1, `½` not a 1 and a 2."""
+    if text.isascii():
+        return text
+    parts = (
+        "".join(part) if kept else unicodedata.normalize("NFKC", "".join(part))
+        for kept, part in groupby(text, _odd_digit)
+    )
+    return "".join(parts)
+
+
+def _odd_digit(char: str) -> bool:
+    """Whether NFKC makes digits of a character that is none; full-width and typeset digits are digits."""
+    if char.isascii() or unicodedata.category(char) == "Nd":
+        return False
+    return any(made.isdigit() for made in unicodedata.normalize("NFKC", char))
 
 
 def as_number(text: str) -> Decimal | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcptrials.encoding import parse_json
+from mcptrials.encoding import TooDeepError, parse_foreign
 from mcptrials.errors import ServerError
 from mcptrials.events import (
     CallAsked,
@@ -187,8 +187,10 @@ def _arguments(raw: str) -> tuple[Any, str | None]:
     if not raw.strip():
         return {}, None
     try:
-        arguments = parse_json(raw)
-    except (ValueError, RecursionError):
+        arguments = parse_foreign(raw)
+    except TooDeepError as exc:
+        return None, f"the arguments are {exc}"
+    except ValueError:
         return None, "the arguments are not valid JSON"
     if not isinstance(arguments, dict):
         return arguments, "the arguments are not a JSON object"

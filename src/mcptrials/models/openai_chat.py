@@ -10,7 +10,7 @@ import anyio
 import httpx2
 import openai
 
-from mcptrials.encoding import dump_text, parse_json
+from mcptrials.encoding import dump_text, parse_foreign
 from mcptrials.errors import ProviderError, UsageError, describe
 from mcptrials.events import ToolShown
 from mcptrials.models.chat_body import chat_messages, chat_tools
@@ -147,9 +147,9 @@ def _http_client(base_url: str) -> httpx2.AsyncClient:
 def _value(response: httpx2.Response) -> Any:
     """The JSON value of a good answer; some gateways send their errors as good answers too."""
     try:
-        value = parse_json(response.content)
-    except (ValueError, RecursionError) as exc:
-        message = f"the provider's reply is not JSON: {response.text[:200]!r}"
+        value = parse_foreign(response.content)
+    except ValueError as exc:
+        message = f"the provider's reply is no JSON that can be used ({describe(exc)[:80]}): {response.text[:200]!r}"
         raise ProviderError("http", message, status=response.status_code, retryable=True) from exc
     if isinstance(value, dict) and value.get("error") and not value.get("choices"):
         code = value["error"].get("code") if isinstance(value["error"], dict) else None
@@ -159,6 +159,6 @@ def _value(response: httpx2.Response) -> Any:
 
 def _error_body(response: httpx2.Response) -> Any:
     try:
-        return parse_json(response.content)
-    except (ValueError, RecursionError):
+        return parse_foreign(response.content)
+    except ValueError:
         return response.text

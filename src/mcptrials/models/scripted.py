@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import anyio
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from mcptrials.encoding import dump_text
 from mcptrials.errors import ProviderError, ServerError, UsageError
 from mcptrials.events import CallAsked, ToolShown, Usage
-from mcptrials.frozen import Items, UserData
+from mcptrials.frozen import Items, UserData, whole_number
 from mcptrials.protocols import Endpoint, Message, Reply, ReplyStop
 from mcptrials.source import explain, load_source
 from mcptrials.trial import TrialKey
@@ -77,6 +77,8 @@ class Script(UserData):
     seed: int = 0
     tasks: dict[str, TaskScript] = {}
     default: TaskScript | None = None
+
+    _version_is_a_whole_number = field_validator("version", mode="before")(whole_number)
 
     @classmethod
     def load(cls, path: Path) -> "Script":

@@ -1,20 +1,24 @@
 """The project file's tables as data; the keys are those of the documentation."""
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from mcptrials.environment import EnvironmentSpec
-from mcptrials.frozen import Items, UserData, wrong_key
+from mcptrials.frozen import Items, UserData, whole_number, wrong_key
 from mcptrials.protocols import Limits
-from mcptrials.task import Task
+from mcptrials.task import MAX_TRIALS, Task
 
 _LATER = {
     "url": "servers by 'url' are not supported yet; start the server with 'command'",
     "headers": "servers by 'url' are not supported yet; start the server with 'command'",
     "python": "in-process servers are not supported yet; start the server with 'command'",
 }
+
+
+T = TypeVar("T")
 
 
 class ToolsConfig(UserData):
@@ -90,6 +94,28 @@ def _host(value: Any) -> Any:
     return value
 
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def _names(value: dict[str, T]) -> dict[str, T]:
+    """Names become parts of file names, of the names that models see, and of tables."""
+    taken: dict[str, str] = {}
+    for name in value:
+        if not _NAME.fullmatch(name):
+            what = f"{name[:80]!r} is no name: 1 to 64 of A-Z a-z 0-9 . _ - that begin with a letter or digit"
+            raise wrong_key(name, what)
+        if (other := taken.setdefault(name.casefold(), name)) != name:
+            raise wrong_key(name, f"{name!r} and {other!r} differ in case only; rename one")
+    return value
+
+
+def _can_be_a_path(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("a path holds no NUL character")
+    return value
+
+
+FileName = Annotated[str, AfterValidator(_can_be_a_path)]
 Variant = dict[str, dict[str, Any]] | Literal["none"]
 """Patches by server name, or `none`: no server at all."""
 
@@ -98,17 +124,17 @@ class ProjectConfig(UserData):
     """`mcptrials.yaml`."""
 
     version: Literal[1]
-    servers: dict[str, ServerConfig] = Field(min_length=1)
-    variants: dict[str, Variant] = Field(default={"base": {}}, min_length=1)
+    servers: Annotated[dict[str, ServerConfig], AfterValidator(_names)] = Field(min_length=1)
+    variants: Annotated[dict[str, Variant], AfterValidator(_names)] = Field(default={"base": {}}, min_length=1)
     environment: EnvironmentSpec | None = None
     models: Items[Annotated[ModelConfig, BeforeValidator(_model)]] = Field(min_length=1)
     hosts: Items[Annotated[HostConfig, BeforeValidator(_host)]] = Field(
         default=(HostConfig(host="loop"),), min_length=1
     )
-    trials: int = Field(default=5, ge=1, le=10_000)
+    trials: int = Field(default=5, ge=1, le=MAX_TRIALS)
     concurrency: int = Field(default=8, ge=1, le=1000)
     limits: Limits = Limits()
-    tasks: Items[Annotated[str, Field(min_length=1)]] = Field(min_length=1)
+    tasks: Items[Annotated[FileName, Field(min_length=1)]] = Field(min_length=1)
     preflight: Items[Annotated[Items[str], Field(min_length=1)]] = ()
     """Commands (argv lists) that must pass before any spend."""
     judges: Items[dict[str, Any]] = ()
@@ -117,7 +143,9 @@ class ProjectConfig(UserData):
     keep_trial_dirs: bool = False
     use: Literal["retry", "unattended"] | None = None
     """Which of pass@k and pass^k heads the report."""
-    runs: str = "runs"
+    runs: FileName = "runs"
+
+    _version_is_a_whole_number = field_validator("version", mode="before")(whole_number)
 
     @field_validator("judges")
     @classmethod

@@ -63,8 +63,8 @@ def _files(patterns: Sequence[str], source: Source) -> list[Path]:
     for index, pattern in enumerate(patterns):
         try:
             paths = _matching(source.path.parent, pattern)
-        except (OSError, ValueError) as exc:
-            reason = getattr(exc, "strerror", None) or exc
+        except (OSError, ValueError, LookupError, NotImplementedError) as exc:
+            reason = getattr(exc, "strerror", None) or "it is no pattern of files"
             raise UsageError(f"{pattern[:80]!r}: {reason}", where=source.where(("tasks", index))) from exc
         if not paths:
             what = f"no task file matches {pattern!r}"

@@ -27,9 +27,10 @@ Group = tuple[str, str]
 
 def summarise(run: Run) -> dict[str, Any]:
     """All numbers of a run; rates are over scored trials only, with what was not scored beside them."""
-    records = run.records()
-    tasks = run.tasks
-    missing = len(run.planned()) - len(records)
+    tasks, planned = run.tasks, {(each.task_id, each.arm, each.number) for each in run.planned()}
+    found = run.records()
+    records = [record for record in found if (record.task_id, record.arm, record.trial) in planned]
+    missing = len(planned) - len(records)
     by_arm = {arm: [record for record in records if record.arm == arm] for arm in run.arms}
     labels = _labels(run)
     rows = [row for arm, mine in by_arm.items() for row in _task_rows(arm, mine, tasks)]
@@ -42,7 +43,7 @@ def summarise(run: Run) -> dict[str, Any]:
         "complete": missing == 0 and not _stopped(records) and _invalid_share(records) <= run.manifest["max_invalid"],
         "scripted": run.scripted,
         "split": run.manifest["split"],
-        "planned": len(run.planned()),
+        "planned": len(planned),
         "missing": missing,
         "use": run.manifest.get("use"),
         "arms": [_arm_row(arm, labels[arm], mine, tasks) for arm, mine in by_arm.items()],
@@ -52,7 +53,11 @@ def summarise(run: Run) -> dict[str, Any]:
         "totals": _totals(records),
         "causes": _causes(records),
         "suspects": suspects,
-        "warnings": [*_warnings(rows, records, tasks, suspects), *_lost(unreadable)],
+        "warnings": [
+            *_warnings(rows, records, tasks, suspects),
+            *_lost(unreadable),
+            *_strange(len(found) - len(records)),
+        ],
     }
 
 
@@ -188,8 +193,9 @@ def _class_rows(arm: str, records: Sequence[Record], tasks: Mapping[str, Task]) 
 
 def _totals(records: Sequence[Record]) -> dict[str, Any]:
     def known(name: str) -> Any:
-        values = [getattr(record, name) for record in records]
-        return None if any(value is None for value in values) else sum(values)
+        """Over the trials in which the model replied: the others used nothing."""
+        values = [getattr(record, name) for record in records if record.reply_hash is not None]
+        return None if not values or any(value is None for value in values) else sum(values)
 
     names = ("tool_calls", "tool_errors", "protocol_errors", "contract_violations")
     tokens = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
@@ -198,7 +204,7 @@ def _totals(records: Sequence[Record]) -> dict[str, Any]:
         "trials": len(records),
         **_counts(records),
         **{name: sum(getattr(record, name) for record in records) for name in names},
-        **{name: known(name) if records else None for name in tokens},
+        **{name: known(name) for name in tokens},
         "duration_ms": sum(durations) if durations else None,
         "duration_ms_p50": median(durations) if durations else None,
         "wait_ms": sum(record.wait_ms or 0 for record in records),
@@ -236,6 +242,7 @@ def _warnings(
     untouched = sum(row["passed_without_call"] for row in rows)
     if untouched:
         found.append(f"{untouched} trials passed without a call to the server: their tasks leak or can be guessed")
+    found += _changed(records)
     found += _weak_tasks(records, tasks)
     if 0 < len(tasks) < MIN_TASKS:
         found.append(f"too few tasks for inference: {len(tasks)}; at least {MIN_TASKS} are needed, 20 are a start")
@@ -246,6 +253,19 @@ def _lost(transcripts: Sequence[str]) -> list[str]:
     if not transcripts:
         return []
     return [f"{len(transcripts)} transcripts cannot be read, {transcripts[0]} first: the tools table lacks their calls"]
+
+
+def _strange(count: int) -> list[str]:
+    return [f"{count} records belong to no trial of the run's plan and are left out"] if count else []
+
+
+def _changed(records: Sequence[Record]) -> list[str]:
+    """A rate over trials with different servers is no rate of one of them."""
+    found = []
+    for fault, what in (("tools_changed", "list of tools"), ("version_changed", "version")):
+        if count := sum(fault in record.server_faults for record in records):
+            found.append(f"{count} trials met a server with another {what} than the check before the run did")
+    return found
 
 
 def _weak_tasks(records: Sequence[Record], tasks: Mapping[str, Task]) -> list[str]:

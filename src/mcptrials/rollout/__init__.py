@@ -1,7 +1,7 @@
 """One trial from a clean environment to a graded record."""
 
-from mcptrials.rollout.bench import ArmBench, Bench, TaskBench
+from mcptrials.rollout.bench import ArmBench, Bench, Promised, TaskBench
 from mcptrials.rollout.clock import TrialClock
 from mcptrials.rollout.rollout import run_trial
 
-__all__ = ["ArmBench", "Bench", "TaskBench", "TrialClock", "run_trial"]
+__all__ = ["ArmBench", "Bench", "Promised", "TaskBench", "TrialClock", "run_trial"]

@@ -1,13 +1,17 @@
 """Bench: everything that the trials of a run share, built once and handed to each."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+import anyio
+from anyio import to_thread
 
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
-from mcptrials.protocols import Grader, Host, Limits, Model, OpenSession, Place, Server
+from mcptrials.protocols import Grader, Host, Limits, Model, OpenSession, Place, Server, WireLog
 from mcptrials.redaction import Redactor
 from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
@@ -31,6 +35,14 @@ class TaskBench:
     """Which tools are shown: by variant, then by server."""
 
 
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """What a server said of itself in the check before the run; a trial that meets another server says so."""
+
+    version: str | None
+    tools_hash: str
+
+
 class SessionOpener(Protocol):
     """Binds the connect deadline; the era is pinned by server."""
 
@@ -48,6 +60,8 @@ class ArmBench:
     servers: Mapping[str, Server]
     open_session: SessionOpener
     settings: Mapping[str, Any]
+    promised: Mapping[str, Promised] = field(default_factory=dict)
+    """By server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +81,17 @@ class Bench:
     stop: Stop
     starts: Starts
 
-    def tidy(self, place: Place) -> None:
-        """Removes a trial's directory unless it is to be kept."""
-        if not self.keep_trial_dirs:
-            self.places.remove(place)
+    @asynccontextmanager
+    async def place(self, wire: Callable[[str], WireLog]) -> AsyncIterator[Place]:
+        """A trial's directory, removed at the end unless it is to be kept.
+
+        Raises:
+            HarnessError: io, when it cannot be made.
+        """
+        place = self.places.make(wire)
+        try:
+            yield place
+        finally:
+            if not self.keep_trial_dirs:
+                with anyio.CancelScope(shield=True):
+                    await to_thread.run_sync(self.places.remove, place)

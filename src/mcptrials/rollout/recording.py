@@ -1,13 +1,13 @@
 """Ended and make_record: what a trial came to, as one record."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mcptrials.encoding import canonical_hash
 from mcptrials.events import PromptGiven, ServerStarted
 from mcptrials.record import GradeRecord, Record
-from mcptrials.rollout.bench import Bench
+from mcptrials.rollout.bench import Bench, Promised
 from mcptrials.rollout.log import TrialLog
 from mcptrials.transcript import Transcript
 from mcptrials.trial import Decision, Grade, Outcome, Trial
@@ -30,6 +30,7 @@ def make_record(trial: Trial, bench: Bench, log: TrialLog, ended: Ended) -> Reco
         _identity(trial, bench)
         | _verdict(ended)
         | _calls(log.transcript, several=len(arm.servers) > 1)
+        | {"server_faults": _faults(log.transcript, arm.promised)}
         | _usage(log.transcript)
         | _times(log)
         | _servers(log.transcript.servers)
@@ -102,19 +103,26 @@ def _calls(transcript: Transcript, *, several: bool) -> dict[str, Any]:
         "argument_errors": sum(each.call.argument_error is not None for each in made),
         "tool_sequence": tuple(names),
         "contract_violations": len(transcript.violations),
-        "server_faults": _faults(transcript),
     }
 
 
-def _faults(transcript: Transcript) -> tuple[str, ...]:
+def _faults(transcript: Transcript, promised: Mapping[str, Promised]) -> tuple[str, ...]:
     """What went wrong with a server on the way, each kind once, in order."""
-    faults = [violation.what for violation in transcript.violations]
+    faults = [change for met in transcript.servers for change in _changes(met, promised.get(met.server))]
+    faults += [violation.what for violation in transcript.violations]
     faults += [f"call_{made.answer.status}" for made in transcript.calls if made.answer and made.answer.status in _BAD]
     for ended in transcript.exits:
         faults += [f"exit_code:{ended.exit_code}"] if ended.how == "crashed" else []
         faults += [f"shutdown:{ended.how}"] if ended.how in ("terminated", "killed") else []
         faults += ["left_processes"] if ended.left_processes else []
     return tuple(dict.fromkeys(faults))
+
+
+def _changes(met: ServerStarted, promised: Promised | None) -> list[str]:
+    if promised is None:
+        return []
+    tools, version = met.tools_hash != promised.tools_hash, met.version != promised.version
+    return ["tools_changed"] * tools + ["version_changed"] * version
 
 
 _BAD = ("timeout", "transport_lost")

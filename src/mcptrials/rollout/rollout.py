@@ -3,9 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
-import anyio
-from anyio import to_thread
-
 from mcptrials import answer
 from mcptrials.errors import GraderError, HarnessError, ServerError, TrialError, boundary, describe
 from mcptrials.events import FinalAnswer, ServerExited
@@ -27,24 +24,21 @@ async def run_trial(trial: Trial, bench: Bench) -> Record:
     """
     task = bench.tasks[trial.task_id]
     log = TrialLog(trial, bench)
-    place = bench.places.make(log.wire)
     ended = Ended(None, [], Decision("invalid", "none", "cancelled"))
     try:
         with bench.stop.cancellable(), boundary(HarnessError, "bug", "the harness failed"):
-            await _make_clean(task, place)
-            result = await _play(trial, bench, log, place)
-            outcome = await _read_outcome(result, task, log, place)
-            grades = [
-                _grade(spec, grader, GradeInput(task.task, outcome, log.transcript)) for spec, grader in task.graders
-            ]
+            async with bench.place(log.wire) as place:
+                await _make_clean(task, place)
+                result = await _play(trial, bench, log, place)
+                outcome = await _read_outcome(result, task, log, place)
+            given = GradeInput(task.task, outcome, log.transcript)
+            grades = [_grade(spec, grader, given) for spec, grader in task.graders]
             ended = Ended(outcome, grades, _decide(task, outcome, grades, log))
     except TrialError as failure:
         log.failed(failure)
         ended = Ended(None, [], Decision("invalid", failure.blame, failure.cause), failure.message)
     finally:
         log.close()
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(bench.tidy, place)
     return make_record(trial, bench, log, ended)
 
 

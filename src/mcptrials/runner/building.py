@@ -7,13 +7,14 @@ from typing import Any
 
 from mcptrials import plugins
 from mcptrials.environment import Environment, TrialPlaces
+from mcptrials.errors import ServerError
 from mcptrials.executors.local import Slots
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
 from mcptrials.project import HostConfig, ModelConfig, Project, ServerConfig, make_grader
-from mcptrials.protocols import Host, KnowsTasks, Model, OpenSession, Server, ServerChannel, SessionHooks
+from mcptrials.protocols import Host, KnowsTasks, Model, OpenSession, Server, ServerChannel, ServerSession, SessionHooks
 from mcptrials.redaction import Redactor
-from mcptrials.rollout import ArmBench, Bench, TaskBench
+from mcptrials.rollout import ArmBench, Bench, Promised, TaskBench
 from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
 from mcptrials.runner import preflight
@@ -178,8 +179,11 @@ class Workshop:
                 model=self._models[_key(model)],
                 pause=pauses[_key(model)],
                 servers=self._servers(arm.variant),
-                open_session=partial(_opener, self.facts[arm.variant]),
+                open_session=partial(_opener, self.facts[arm.variant], self.project.config.servers_of(arm.variant)),
                 settings=model.settings,
+                promised={
+                    name: Promised(each.version, each.tools_hash) for name, each in self.facts[arm.variant].items()
+                },
             )
             for arm_id, (arm, model, host) in self.project.arms().items()
         }
@@ -189,12 +193,21 @@ class Workshop:
         return host
 
 
-def _opener(facts: Mapping[str, ServerFacts], connect_s: float) -> OpenSession:
-    """Sessions in the era that each server was found to speak: pinned, since it changes codes and texts."""
+def _opener(facts: Mapping[str, ServerFacts], configs: Mapping[str, ServerConfig], connect_s: float) -> OpenSession:
+    """Sessions in the era that each server was found to speak: pinned, since it changes codes and texts.
+
+    A tool list that is broken in a trial ends it, unless the project says to go on without the broken tools.
+    """
     open_session = plugins.load("servers", "session")
 
-    def opened(server: str, channel: ServerChannel, hooks: SessionHooks) -> Any:
-        return open_session(server, channel, hooks, era=facts[server].era, connect_s=connect_s)
+    @asynccontextmanager
+    async def opened(server: str, channel: ServerChannel, hooks: SessionHooks) -> AsyncIterator[ServerSession]:
+        async with open_session(server, channel, hooks, era=facts[server].era, connect_s=connect_s) as session:
+            if session.problems and configs[server].on_invalid_tool == "stop":
+                hooks.violation("broken_tool_list", session.problems[0])
+                what = f"server {server!r}: its tool list was whole before the run and is broken: {session.problems[0]}"
+                raise ServerError("contract_violation", what)
+            yield session
 
     return opened
 

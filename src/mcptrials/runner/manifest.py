@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from mcptrials.encoding import canonical_hash
-from mcptrials.errors import UsageError
+from mcptrials.errors import UsageError, describe
 from mcptrials.project import Project
 from mcptrials.record import SCHEMA_VERSION
 from mcptrials.runner.options import RunOptions
@@ -102,7 +102,12 @@ def check_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     Raises:
         UsageError: names what differs.
     """
-    before, now = _frozen(old), _frozen(new)
+    now = _frozen(new)
+    try:
+        before = _frozen(old)
+    except (LookupError, TypeError, AttributeError) as exc:
+        what = f"its manifest is damaged: {describe(exc)}"
+        raise UsageError(what, where=f"run {old['run_id']}", hint="restore the file, or start a new run") from exc
     for noun in before:
         if before[noun] != now[noun]:
             what = f"the run began with other {noun}: {_difference(before[noun], now[noun])}"
@@ -132,13 +137,17 @@ def check_same_servers(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     Raises:
         UsageError: names the server and what differs.
     """
-    for variant, servers in old["preflight"].items():
-        for name, before in servers.items():
-            now = new["preflight"][variant][name]
-            changed = [key for key in ("name", "version", "tools_hash", "instructions") if before[key] != now[key]]
+    for variant, servers in new["preflight"].items():
+        for name, now in servers.items():
+            before = _mapping(_mapping(_mapping(old.get("preflight")).get(variant)).get(name))
+            changed = [key for key in ("name", "version", "tools_hash", "instructions") if before.get(key) != now[key]]
             if changed:
                 what = f"it has changed since the run began: {', '.join(changed).replace('_hash', '')}"
                 raise UsageError(what, where=f"server {name!r}", hint="bring the old version back, or start a new run")
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -17,9 +17,10 @@ from mcptrials.record import Record
 from mcptrials.redaction import Redactor
 from mcptrials.rollout import Bench, run_trial
 from mcptrials.runner.building import Workshop
+from mcptrials.runner.descriptors import provide_descriptors
 from mcptrials.runner.manifest import check_same, check_same_servers, make_manifest, with_servers
 from mcptrials.runner.options import Listener, RunOptions, Silent
-from mcptrials.runner.selection import select_models, select_tasks, with_equal_trials
+from mcptrials.runner.selection import refuse_too_many, select_models, select_tasks, with_equal_trials
 from mcptrials.store import Run, RunWriter, find_run, log_look
 from mcptrials.store.writer import new_run_id, refuse_run_folder
 from mcptrials.trial import Trial
@@ -105,6 +106,7 @@ async def _workshop(
     project = replace(project, config=select_models(project.config, options.models))
     suite = select_tasks(project.suite, options.split or "train", options.only)
     suite = with_equal_trials(suite) if options.trials else suite
+    refuse_too_many(suite, len(project.arms()), options.trials or project.config.trials)
     async with Workshop.open(project, suite, listener) as workshop:
         arms = tuple(each for each, _, _ in project.arms().values())
         yield workshop, make_manifest(project, suite, arms, workshop.environment_hashes(), options)
@@ -148,6 +150,8 @@ def _as_begun(beginning: Run, options: RunOptions) -> RunOptions:
 
 async def _run_trials(trials: Sequence[Trial], bench: Bench, slots: Slots, listener: Listener) -> RunResult:
     in_flight: set[str] = set()
+    if warning := provide_descriptors(slots.total):
+        listener.warn(warning)
 
     async def one(trial: Trial) -> Record:
         in_flight.add(trial.name)

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 
 from mcptrials.errors import UsageError
 from mcptrials.project import ModelConfig, ProjectConfig
-from mcptrials.task import Split, Suite, Task
+from mcptrials.task import MAX_TRIALS, Split, Suite, Task
 
+MAX_PLANNED = 200_000
+"""Trials of one run."""
 _FIELDS = ("tag", "group", "purpose", "expects", "id")
 
 
@@ -45,6 +47,20 @@ def select_tasks(suite: Suite, split: Split, only: str | None) -> Suite:
 def with_equal_trials(suite: Suite) -> Suite:
     """The suite without its tasks' own numbers of trials: one that is asked for holds for all."""
     return Suite(tasks=tuple(task.model_copy(update={"trials": None}) for task in suite.tasks))
+
+
+def refuse_too_many(suite: Suite, arms: int, trials: int) -> None:
+    """A plan is held in memory, and nobody means one of millions.
+
+    Raises:
+        UsageError: more trials than can be meant.
+    """
+    if trials > MAX_TRIALS:
+        raise UsageError(f"{trials:,} trials per task are more than {MAX_TRIALS:,}", hint="lower --trials")
+    planned = arms * sum(task.trials or trials for task in suite.tasks)
+    if planned > MAX_PLANNED:
+        what = f"the plan has {planned:,} trials, more than {MAX_PLANNED:,}"
+        raise UsageError(what, hint="lower 'trials', or choose tasks with --only")
 
 
 def _matches(task: Task, item: str) -> bool:

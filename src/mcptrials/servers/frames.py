@@ -13,7 +13,7 @@ from mcp_types import JSONRPCError, JSONRPCNotification, jsonrpc_message_adapter
 from mcp_types.jsonrpc import ErrorData
 from pydantic import ValidationError
 
-from mcptrials.encoding import dump_text
+from mcptrials.encoding import MAX_DEPTH, deeper, dump_text
 from mcptrials.errors import ServerError
 from mcptrials.protocols import ServerChannel, SessionHooks
 
@@ -21,8 +21,6 @@ MALFORMED = ErrorData(code=-32603, message="the answer is no valid response")
 """What the engine is told in place of an answer that it would drop, which would look like a hang."""
 MAX_REPORTS = 1000
 """Of violations, and of notifications, in one session; all of them stand in the wire log."""
-MAX_DEPTH = 500
-"""Levels of a message: deeper ones could not be written to the transcript."""
 _SHOWN = 300
 _ID = re.compile(rb'"id"\s*:\s*(\d+)')
 
@@ -97,7 +95,7 @@ class FrameReader:
         except (ValueError, RecursionError):
             self._violation("stdout_not_json", _shorten(line))
             return None, False
-        if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _deeper(value, MAX_DEPTH):
+        if line.count(b"[") + line.count(b"{") > MAX_DEPTH and deeper(value, MAX_DEPTH):
             self._violation("nested_too_deeply", _shorten(line))
             return None, False
         if odd:
@@ -231,16 +229,6 @@ def _value(text: str) -> tuple[Any, list[str]]:
         return value if math.isfinite(value) else constant(written)
 
     return json.loads(text, parse_constant=constant, parse_float=number), odd
-
-
-def _deeper(value: Any, levels: int) -> bool:
-    row = [value]
-    for _ in range(levels):
-        if not row:
-            return False
-        held = [each.values() if isinstance(each, dict) else each for each in row if isinstance(each, dict | list)]
-        row = [item for items in held for item in items]
-    return bool(row)
 
 
 def _shorten(line: bytes) -> str:

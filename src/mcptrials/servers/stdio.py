@@ -1,5 +1,6 @@
 """A server as a child process that speaks over its standard input and output."""
 
+import errno
 import os
 import subprocess
 import tempfile
@@ -17,6 +18,8 @@ from mcptrials.servers.background import background
 from mcptrials.servers.channel import StdioChannel
 
 _HOME = ".home"
+_OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
+"""What a start fails of without any fault of the server: this machine's files, memory or processes are used up."""
 _INHERITED = (
     "PATH",
     "LANG",
@@ -47,6 +50,7 @@ class StdioServer(Frozen):
 
         Raises:
             ServerError: server_start, when the command cannot be started.
+            HarnessError: io, when this machine gives no more processes, files or memory.
         """
         with boundary(HarnessError, "io", f"server {self.name!r}: cannot make its directories"):
             temporary = _make_dirs(place)
@@ -72,6 +76,9 @@ class StdioServer(Frozen):
                 start_new_session=True,
             )
         except (OSError, ValueError) as exc:
+            if isinstance(exc, OSError) and exc.errno in _OURS:
+                what = f"server {self.name!r}: this machine cannot start another process: {exc.strerror}"
+                raise HarnessError("io", f"{what}; lower 'concurrency' or raise the limit (ulimit)") from exc
             reason = f"{exc.strerror}: {exc.filename}" if isinstance(exc, OSError) and exc.filename else exc
             raise ServerError("server_start", f"server {self.name!r}: cannot start {command[0]!r}: {reason}") from exc
 

@@ -1,5 +1,6 @@
 """Durable writes: a whole file by rename, one line by a single write and fsync."""
 
+import errno
 import os
 import shlex
 import threading
@@ -73,5 +74,6 @@ def writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as exc:
         what = f"cannot write the run: {exc.strerror or exc}"
-        hint = f"make room, then go on with: mcptrials run --resume {shlex.quote(os.path.relpath(folder))}"
+        mend = "lower 'concurrency' or raise 'ulimit -n'" if exc.errno in (errno.EMFILE, errno.ENFILE) else "make room"
+        hint = f"{mend}, then go on with: mcptrials run --resume {shlex.quote(os.path.relpath(folder))}"
         raise IncompleteError(what, where=str(folder), hint=hint) from exc

@@ -4,18 +4,39 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, Field, ValidationError
+
 from mcptrials.encoding import parse_json
-from mcptrials.errors import UsageError
+from mcptrials.errors import UsageError, describe
 from mcptrials.events import Event, parse_event
 from mcptrials.matrix import first_scored, plan
 from mcptrials.record import SCHEMA_VERSION, Record
 from mcptrials.source import nearest
-from mcptrials.task import Task
+from mcptrials.task import MAX_TRIALS, Split, Task
 from mcptrials.transcript import CallMade, Transcript
 from mcptrials.trial import Arm, Trial
 
 if TYPE_CHECKING:
     import pandas
+
+
+class _Stated(BaseModel):
+    """What readers need of a manifest; a damaged one is found out before anything is made of it."""
+
+    run_id: str
+    split: Split
+    seed: int
+    trials: int = Field(ge=1, le=MAX_TRIALS)
+    max_invalid: float
+    tasks: list[Task]
+    arms: list[dict[str, Any]]
+
+
+def _problem(exc: Exception) -> str:
+    if not isinstance(exc, ValidationError):
+        return describe(exc)
+    first = exc.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 class Run:
@@ -41,7 +62,13 @@ class Run:
             raise UsageError("this is no manifest of a run", where=where, hint="restore the file")
         if manifest["schema_version"] > SCHEMA_VERSION:
             raise UsageError("the run was made by a later version", where=where, hint="update mcptrials")
-        return cls(folder, manifest)
+        run = cls(folder, manifest)
+        try:
+            _Stated.model_validate(manifest)
+            _ = run.arms
+        except (LookupError, TypeError, ValueError) as exc:
+            raise UsageError(f"the manifest is damaged: {_problem(exc)}", where=where, hint="restore the file") from exc
+        return run
 
     @property
     def run_id(self) -> str:
@@ -148,6 +175,14 @@ def find_run(runs_dir: Path, name: str | None) -> Run:
     Raises:
         UsageError: there is none.
     """
+    try:
+        return _find_run(runs_dir, name)
+    except (OSError, ValueError) as exc:
+        what = f"runs cannot be looked for: {getattr(exc, 'strerror', None) or exc}"
+        raise UsageError(what, where=str(runs_dir), hint="check the name, and 'runs' in the project file") from exc
+
+
+def _find_run(runs_dir: Path, name: str | None) -> Run:
     if name is None:
         folders = [path.parent for path in runs_dir.glob("*/manifest.json")]
         if not folders:

@@ -6,9 +6,11 @@ import secrets
 import shutil
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
+from urllib.parse import quote
 
 from anyio import to_thread
 
@@ -37,9 +39,12 @@ def refuse_run_folder(runs_dir: Path, run_id: str) -> None:
     """
     if not re.fullmatch(r"\w[\w.-]{0,99}", run_id):
         raise UsageError(f"{run_id!r} is no name for a run", hint="use letters, digits, '.', '_' and '-'")
-    if (runs_dir / run_id).exists():
-        raise UsageError("a run of that name exists", where=str(runs_dir / run_id), hint="take another --name")
-    above = next(folder for folder in (runs_dir, *runs_dir.parents) if folder.exists())
+    try:
+        if (runs_dir / run_id).exists():
+            raise UsageError("a run of that name exists", where=str(runs_dir / run_id), hint="take another --name")
+        above = next(folder for folder in (runs_dir, *runs_dir.parents) if folder.exists())
+    except OSError as exc:
+        raise _no_folder(runs_dir / run_id, exc) from exc
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         what = "runs cannot be written there: " + ("no permission" if above.is_dir() else f"{above.name!r} is a file")
         raise UsageError(what, where=str(runs_dir), hint="check 'runs' in the project file")
@@ -101,7 +106,7 @@ class RunWriter:
         Raises:
             IncompleteError: the disk is full or gone.
         """
-        line = dump_line(record.model_dump(mode="json"))
+        line = dump_line(record.model_dump())
         clean = self._redactor.line(line)
         with writing(self.folder):
             await to_thread.run_sync(self._append, clean, record.transcript)
@@ -135,19 +140,22 @@ class TrialFiles:
 
     def __init__(self, folder: Path, name: str, redactor: Redactor) -> None:
         self._folder, self._name, self._redactor = folder, name, redactor
+        self._starts: Counter[str] = Counter()
         self.transcript = f"transcripts/{name}.jsonl"
         self._file = _fresh(folder / self.transcript).open("wb", buffering=0)
 
     def write(self, event: Event) -> None:
         """One event; in the file, if not yet on the disk, when this returns."""
-        line = self._redactor.line(dump_line(event.model_dump(mode="python")))
+        line = self._redactor.line(dump_line(event.model_dump()))
         with writing(self._folder):
             write_all(self._file.fileno(), line)
 
     def wire(self, server: str) -> "WireFile":
-        safe = "".join(char if char.isalnum() or char in "._-" else "_" for char in server)[:80]
+        """A log of its own for each server, and for each time that a server is started."""
+        self._starts[server] += 1
+        again = f"~{self._starts[server]}" if self._starts[server] > 1 else ""
         with writing(self._folder):
-            path = _fresh(self._folder / "wire" / f"{self._name}.{safe}.jsonl")
+            path = _fresh(self._folder / "wire" / f"{self._name}.{quote(server, safe='')}{again}.jsonl")
             return WireFile(self._folder, path, self._redactor.line)
 
     def close(self) -> None:
