@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.preloaded import Preloaded
-from tests.cli.tiny_project import COMMAND, adds, asks, environment, make_project, run_folder
+from tests.cli.tiny_project import COMMAND, adds, asks, environment, make_project, run_folder, tiny_server
 
 HOSTILE = (
     "\x1b[2J\x1b]0;owned\x07\x1b[31mred "
@@ -132,3 +132,96 @@ def test_a_folder_that_is_no_run_or_of_a_later_version_is_refused_in_one_line(
     assert "this is no manifest of a run; restore the file" in results["./other"].err
     assert "this is no manifest of a run; restore the file" in results["./empty"].err
     assert "this is no run folder; give a run id or its path" in results["./nothing"].err
+
+
+def test_what_is_not_ours_begins_no_line_of_its_own(tmp_path: Path, commands: Preloaded) -> None:
+    forged = "1\r\n✓ forged"
+    server = tiny_server(TINY_INFO=json.dumps({"name": "e", "version": forged}))
+    unknown = {"calls": [{"tool": "no such\n✓ forged", "args": {"a\n✓ forged": 1}}]}
+    script = {"sums": {"steps": [unknown, {"answer": "a\n✓ forged"}]}}
+    folder = make_project(tmp_path, [asks("sums")], script, trials=1, servers={"tiny": server})
+    results = [commands.run(folder, *words) for words in (["run", "--name", "one"], ["show"], ["show", "one", "sums"])]
+    assert [result.code for result in results] == [0, 0, 0]
+    for result in results:
+        assert not re.search("^ *✓ forged", re.sub("^ {4}.*", "", result.out + result.err, flags=re.MULTILINE), re.M)
+    assert r"server e 1\r\n✓ forged" in results[2].out
+
+
+def test_a_record_of_any_depth_and_any_characters_is_shown(folder: Path, tmp_path: Path, commands: Preloaded) -> None:
+    copy = tmp_path / "run"
+    subprocess.run(["cp", "-r", str(run_folder(folder)), str(copy)], check=True)
+    deep = "[" * 700 + "]" * 700
+    for number, params in enumerate((deep, r'{"\ud800":"\udfff"}', r'"\ud800"')):
+        path = next((copy / "transcripts").glob("plain-1-*"))
+        told = f'{{"kind":"server_log","at_ms":{number},"server":"tiny","method":"m","params":{params}}}\n'
+        path.write_text(told + path.read_text("utf-8"), "utf-8")
+    page = commands.run(tmp_path, "show", "run", "plain-1", "--full")
+    assert (page.code, page.err) == (0, "")
+    shown = commands.run(tmp_path, "show", "run", "plain-1", "--json")
+    assert (shown.code, shown.err) == (0, "")
+    params = [event["params"] for event in shown.document["data"]["events"] if event["kind"] == "server_log"]
+    assert (params[0], params[1]) == ("\ud800", {"\ud800": "\udfff"})
+    assert json.dumps(params[2]) == deep
+
+
+def test_a_tasks_own_id_comes_before_the_trial_of_another(tmp_path: Path, commands: Preloaded) -> None:
+    script = {"a": adds("5"), "a-1": adds("5")}
+    folder = make_project(tmp_path, [asks("a"), asks("a-1")], script, trials=2)
+    assert commands.run(folder, "run", "--quiet", "--name", "one").code == 0
+    shown = {name: commands.run(folder, "show", "one", name).out for name in ("a-1", "a-2", "a-1-2")}
+    assert [re.findall(r"\S+ · trial \d", page) for page in shown.values()] == [
+        ["a-1 · trial 1"],
+        ["a · trial 2"],
+        ["a-1 · trial 2"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("arms", None, "arms: Field required"),
+        ("arms", [{}], "'id'"),
+        ("arms", [5], "arms.0: Input should be a valid dictionary"),
+        ("tasks", 5, "tasks: Input should be a valid list"),
+        ("tasks", [{"id": "../x"}], "tasks.0.id: "),
+        ("trials", 10**12, "trials: Input should be less than or equal to 10000"),
+        ("seed", "x", "seed: "),
+        ("split", "x", "split: "),
+        ("run_id", None, "run_id: Field required"),
+    ],
+)
+def test_a_damaged_manifest_is_refused_in_one_line(
+    folder: Path, tmp_path: Path, commands: Preloaded, key: str, value: object, problem: str
+) -> None:
+    manifest = json.loads((run_folder(folder) / "manifest.json").read_bytes())
+    damaged = {name: each for name, each in (manifest | {key: value}).items() if each is not None}
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(damaged))
+    result = commands.run(tmp_path, "show", "./run")
+    assert result.code == 2, result
+    assert "manifest.json: the manifest is damaged: " in result.err
+    assert problem in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_records_of_no_trial_of_the_plan_are_left_out_and_counted(
+    folder: Path, tmp_path: Path, commands: Preloaded
+) -> None:
+    copy = tmp_path / "run"
+    subprocess.run(["cp", "-r", str(run_folder(folder)), str(copy)], check=True)
+    [path] = (copy / "records").glob("*")
+    record = json.loads(path.read_bytes().splitlines()[0])
+    strange = [record | change for change in ({"task_id": "other"}, {"arm": "00000000"}, {"trial": 99})]
+    with path.open("a") as file:
+        file.writelines(json.dumps(each) + "\n" for each in strange)
+    result = commands.run(tmp_path, "show", "run", "--json")
+    assert (result.code, result.document["data"]["totals"]["trials"]) == (0, 4)
+    assert "3 records belong to no trial of the run's plan and are left out" in result.document["warnings"]
+    assert commands.run(tmp_path, "show", "run", "other").code == 0
+
+
+def test_names_that_no_file_can_have_are_errors_in_one_line(folder: Path, tmp_path: Path, commands: Preloaded) -> None:
+    long = "x" * 300
+    for words in ((long,), ("a\0",), ("--project", long), ("--set", f"runs={long}")):
+        result = commands.run(folder, "show", *words)
+        assert (result.code, result.err.count("\n")) == (2, 1), result

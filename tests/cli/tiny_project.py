@@ -48,7 +48,7 @@ def make_project(folder: Path, tasks: Sequence[Any], script: Mapping[str, Any], 
     """Writes `mcptrials.yaml`, `tasks.yaml` and `script.yaml`; `keys` replace keys of the project."""
     project = {
         "version": 1,
-        "servers": {"tiny": {"command": "{python}", "args": [str(SERVER)]}},
+        "servers": {"tiny": tiny_server()},
         "models": ["scripted:script.yaml"],
         "trials": 2,
         "tasks": ["tasks.yaml"],
@@ -57,6 +57,11 @@ def make_project(folder: Path, tasks: Sequence[Any], script: Mapping[str, Any], 
     for name, value in (("mcptrials", project | keys), ("tasks", tasks), ("script", {"tasks": script})):
         (folder / f"{name}.yaml").write_text(json.dumps(value))
     return folder
+
+
+def tiny_server(*args: str, **env: str) -> dict[str, Any]:
+    """The server of the project file, with more arguments and variables."""
+    return {"command": "{python}", "args": [str(SERVER), *args], "env": env}
 
 
 def environment(**variables: str) -> dict[str, str]:

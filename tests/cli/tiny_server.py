@@ -19,6 +19,7 @@ def tool(name: str, kind: str, *properties: str) -> dict[str, Any]:
 
 
 TOOLS = [tool("add", "integer", "a", "b"), tool("say", "string", "text"), tool("tell", "string", "name", "spelling")]
+INFO = '{"name": "tiny", "version": "1.0"}'
 SPELLINGS: dict[str, Callable[[str], str]] = {
     "raw": lambda value: value,
     "base64": lambda value: base64.b64encode(f"x{value}y".encode()).decode(),
@@ -41,7 +42,7 @@ def call(name: str, given: dict[str, Any]) -> str:
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     match method:
         case "initialize":
-            version, info = params["protocolVersion"], {"name": "tiny", "version": "1.0"}
+            version, info = params["protocolVersion"], json.loads(os.environ.get("TINY_INFO", INFO))
             return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
         case "tools/list":
             return {"tools": TOOLS}

@@ -1,6 +1,7 @@
 """`exact_answer` takes the spellings of one value for equal and nothing else, however hostile the answer."""
 
 import time
+import unicodedata
 from decimal import Decimal
 from typing import Any
 
@@ -172,3 +173,25 @@ def test_any_pair_of_texts_is_judged_and_a_text_equals_itself(expected: str, ans
     assert match.passed is (match.reason == "match")
     if normalise(expected) and kind != "number":
         assert match_answer(expected, expected, kind).passed
+
+
+@pytest.mark.parametrize("answer", ["4²", "4₂", "④2", "④②", "⑷2", "4⒉", "4½", "⒋2", "㊷", "4²."])
+def test_raised_circled_and_broken_digits_make_no_other_number(answer: str) -> None:
+    assert not match_answer("42", answer).passed
+    assert not match_answer("4.5", answer).passed
+    assert match_answer(answer, answer).passed
+
+
+@pytest.mark.parametrize("answer", ["\uff14\uff12", "\U0001d7d2\U0001d7d0", "\uff14\uff12\uff0e\uff10"])
+def test_full_width_and_typeset_digits_are_digits(answer: str) -> None:
+    assert match_answer("42", answer).passed
+
+
+@settings(max_examples=300)
+@given(st.sampled_from([chr(code) for code in range(0x80, 0x32000) if unicodedata.decomposition(chr(code))]))
+def test_no_character_but_a_digit_becomes_digits(char: str) -> None:
+    plain = unicodedata.normalize("NFKC", char)
+    if any(map(str.isdigit, plain)) and unicodedata.category(char) != "Nd":
+        assert not match_answer(f"7{plain}", f"7{char}").passed
+    else:
+        assert match_answer(f"7{plain}", f"7{char}").passed

@@ -12,7 +12,7 @@ from mcptrials.cli.screen import common_options, output
 from mcptrials.cli.tables import print_summary
 from mcptrials.cli.transcript_page import print_transcript
 from mcptrials.errors import UsageError
-from mcptrials.project import DEFAULT_FILE
+from mcptrials.project import project_file
 from mcptrials.record import Record
 from mcptrials.report import summarise
 from mcptrials.source import load_sources, nearest
@@ -59,9 +59,7 @@ def _find(run_name: str | None, flags: Mapping[str, Any]) -> Run:
 
 def _runs_dir(flags: Mapping[str, Any]) -> Path:
     """Only one key of the project file is read: a run can be shown without keys, and while tasks are being edited."""
-    path = Path(flags["project_file"])
-    if path.is_dir():
-        path /= DEFAULT_FILE
+    path = project_file(Path(flags["project_file"]))
     project = load_sources(path)[0].value
     replaced = dict(setting.partition("=")[::2] for setting in flags["settings"])
     runs = replaced.get("runs") or (project.get("runs") if isinstance(project, dict) else None) or "runs"
@@ -71,8 +69,9 @@ def _runs_dir(flags: Mapping[str, Any]) -> Path:
 def _project_dir(run: Run, flags: Mapping[str, Any]) -> Path:
     """Where the run's project keeps its ledger: by the project file, if the run is one of its runs."""
     runs_dir = run.folder.resolve().parent
-    if Path(flags["project_file"]).exists() and _runs_dir(flags).resolve() == runs_dir:
-        return Path(flags["project_file"]).resolve().parent
+    file = project_file(Path(flags["project_file"]))
+    if file.exists() and _runs_dir(flags).resolve() == runs_dir:
+        return file.parent
     return runs_dir.parent
 
 

@@ -156,7 +156,7 @@ async def attempt(reader: Reader, place: Place, bound: Mapping[str, str]) -> Any
         return _jsonable(await reader.read(place, bound))
     except ReadError:
         raise
-    except (OSError, ValueError, LookupError, RecursionError, sqlite3.Error, sqlite3.Warning) as exc:
+    except (OSError, ValueError, LookupError, RuntimeError, sqlite3.Error, sqlite3.Warning) as exc:
         raise ReadError(describe(exc)) from exc
 
 

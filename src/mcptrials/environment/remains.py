@@ -61,7 +61,7 @@ def query(
     try:
         return _query(path, "ro", sql, bound, timeout_s)
     except sqlite3.OperationalError as exc:
-        if exc.sqlite_errorcode not in _NEEDS_RECOVERY:
+        if getattr(exc, "sqlite_errorcode", None) not in _NEEDS_RECOVERY:
             raise
     with _copied(path) as copy:
         return _query(copy, "rw", sql, bound, timeout_s)

@@ -58,12 +58,27 @@ def parse_name(name: str) -> LocalName:
     ctx = options.get("ctx", str(DEFAULT_CTX))
     if not (ctx.isascii() and ctx.isdigit() and int(ctx) > 0):
         raise UsageError(f"ctx of {name!r} is no number of tokens", hint=f"use ctx=N, for example ctx={DEFAULT_CTX}")
-    template = Path(options["template"]).expanduser() if "template" in options else None
-    if template and not template.is_file():
+    template = _path(options["template"]) if "template" in options else None
+    if template and not _is_file(template):
         raise UsageError("no such chat template", where=str(template), hint="give the path of a Jinja file")
     if "/" in model or model.endswith(".gguf"):
-        return LocalName(user_file(Path(model).expanduser()), template, int(ctx))
+        return LocalName(user_file(_path(model)), template, int(ctx))
     return LocalName(weights_named(model), template or FENCE_TEMPLATE, int(ctx))
+
+
+def _path(text: str) -> Path:
+    """A `~` of nobody is a file's name like any other."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 class LocalModel:

@@ -109,6 +109,14 @@ class Script(UserData):
         return script.steps if draw(self.seed, trial) < script.pass_rate else script.otherwise
 
 
+def _found(name: str, project_dir: Path) -> Path:
+    """A script beside the project file, else in the current directory."""
+    try:
+        return next((path for path in (project_dir / name, Path(name)) if path.exists()), Path(name))
+    except OSError as exc:
+        raise UsageError(f"cannot read the script: {exc.strerror}", where=name, hint="check its path") from exc
+
+
 def draw(seed: int, trial: TrialKey) -> float:
     """A uniform number in [0, 1) that depends on the script's seed and the trial's, and on nothing else."""
     digest = hashlib.sha256(f"{seed}\0{trial.task_id}\0{trial.seed}".encode()).digest()
@@ -121,8 +129,7 @@ class Scripted:
     scripted: ClassVar[bool] = True
 
     def __init__(self, name: str, *, project_dir: Path | None = None) -> None:
-        beside_project = (project_dir or Path()) / name
-        self._script = Script.load(beside_project if beside_project.exists() else Path(name))
+        self._script = Script.load(_found(name, project_dir or Path()))
         self._played: dict[TrialKey, int] = {}
 
     @property

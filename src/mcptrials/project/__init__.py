@@ -17,9 +17,22 @@ from mcptrials.source import load_source
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Arm
 
-__all__ = ["HostConfig", "ModelConfig", "Project", "ProjectConfig", "ServerConfig", "make_grader"]
+__all__ = ["HostConfig", "ModelConfig", "Project", "ProjectConfig", "ServerConfig", "make_grader", "project_file"]
 
 DEFAULT_FILE = "mcptrials.yaml"
+
+
+def project_file(path: Path) -> Path:
+    """The project file at a path, or in the folder there.
+
+    Raises:
+        UsageError: nothing can be there.
+    """
+    try:
+        path = path / DEFAULT_FILE if path.is_dir() else path
+        return path.resolve() if path.exists() else path
+    except OSError as exc:
+        raise UsageError(f"cannot read the file: {exc.strerror}", where=str(path), hint="check the path") from exc
 
 
 @dataclass(frozen=True)
@@ -45,10 +58,7 @@ class Project:
         Raises:
             UsageError: with file, line, key and the nearest valid name.
         """
-        path = Path(path)
-        if path.is_dir():
-            path /= DEFAULT_FILE
-        source = load_source(path.resolve() if path.exists() else path)
+        source = load_source(project_file(Path(path)))
         if not isinstance(source.value, dict):
             raise UsageError("a project file is a mapping", where=source.where(), hint="begin it with 'version: 1'")
         for setting in settings:
