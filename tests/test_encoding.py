@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcptrials.encoding import canonical_hash, dump_line, dump_text, parse_json
+from mcptrials.encoding import (
+    MAX_DEPTH,
+    TooDeepError,
+    canonical_hash,
+    deeper,
+    dump_line,
+    dump_text,
+    parse_foreign,
+    parse_json,
+)
 
 ANY_TEXT = st.text(st.characters())
 JSON = st.recursive(
@@ -61,11 +70,6 @@ def test_bytes_that_are_no_utf_8_are_refused() -> None:
         parse_json(b'"\xff"')
 
 
-def test_deep_nesting_is_an_error_that_callers_know() -> None:
-    with pytest.raises(RecursionError):
-        parse_json("[" * 100_000 + "]" * 100_000)
-
-
 @settings(deadline=None, max_examples=50)
 @given(value=JSON)
 def test_equal_values_have_equal_hashes_whatever_the_order_of_their_keys(value: Any) -> None:
@@ -82,3 +86,24 @@ def turned(value: Any) -> Any:
 
 def test_the_hash_is_the_sha_256_of_sorted_compact_json() -> None:
     assert canonical_hash({"b": 1, "a": "é"}) == "6d9eb45284090145dc16661b06abe01185a16a7dabba07c992a131bffa6b8114"
+
+
+def nested(levels: int) -> str:
+    return '[{"a":' * (levels // 2) + "[]" * (levels % 2) + "null" * (1 - levels % 2) + "}]" * (levels // 2)
+
+
+@pytest.mark.parametrize("levels", [0, 1, 2, 7, MAX_DEPTH, MAX_DEPTH + 1, 500])
+def test_what_comes_from_outside_has_a_bounded_depth(levels: int) -> None:
+    text = nested(levels)
+    assert not deeper(parse_json(text), levels)
+    assert levels == 0 or deeper(parse_json(text), levels - 1)
+    if levels <= MAX_DEPTH:
+        assert parse_foreign(text) == parse_json(text)
+    else:
+        with pytest.raises(TooDeepError, match="nested more than 200 levels deep"):
+            parse_foreign(text)
+
+
+def test_a_depth_that_cannot_be_read_at_all_is_no_json() -> None:
+    with pytest.raises(TooDeepError, match="nested too deeply"):
+        parse_json("[" * 100_000)

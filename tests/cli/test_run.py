@@ -30,6 +30,7 @@ from tests.cli.tiny_project import (
 )
 
 ABSTAIN = {"steps": [{"answer": "cannot", "usage": USAGE}]}
+LONG = "x" * 300
 ERROR = re.compile(r"error: [^\n]+\n")
 
 
@@ -255,6 +256,23 @@ def test_a_fault_before_the_first_trial_is_one_line_with_cause_and_next_step(
         "no held-out task": ({}, ["--split", "held_out"], r"the suite has no held_out task; give a task"),
         "name is a path": ({}, ["--name", "../x"], r"'\.\./x' is no name for a run; use letters"),
         "no such run": ({}, ["--resume", "20300101"], r"there is no run '20300101'; start one: mcptrials run"),
+        "a folder for tasks": ({"tasks": ["."]}, [], r"tasks\[0\]: '\.': it is no pattern of files"),
+        "runs of no system": ({"runs": "a\0"}, [], r"mcptrials\.yaml:1: runs: a path holds no NUL character"),
+        "runs too long": ({"runs": LONG}, [], r"cannot make the run's folder: File name too long; check 'runs'"),
+        "project too long": ({}, ["--project", LONG], r"cannot read the file: File name too long; check the path"),
+        "script too long": ({}, ["--model", f"scripted:{LONG}"], r"cannot read the script: File name too long; check"),
+        "run too long": ({}, ["--resume", LONG], r"runs cannot be looked for: File name too long; check the name"),
+        "fixture of no system": (
+            {"environment": {"files": {"tasks.yaml": "{trial_dir}/a\0"}}},
+            [],
+            r"cannot copy the fixtures: embedded null byte; mend",
+        ),
+        "too many trials": ({}, ["--trials", "10001"], r"10,001 trials per task are more than 10,000; lower --trials"),
+        "too large a plan": (
+            {"trials": 10_000, "models": [f"scripted:{'./' * n}script.yaml" for n in range(21)]},
+            [],
+            r"the plan has 210,000 trials, more than 200,000; lower 'trials', or choose",
+        ),
         "wrong flag": ({}, ["--bogus"], r"No such option '--bogus'; see --help"),
         "wrong number": ({}, ["--trials", "0"], r"'--trials': 0 is not in the range x>=1; see --help"),
     }

@@ -471,9 +471,9 @@ def test_a_directory_that_a_server_put_in_the_place_of_the_trials_is_not_read(tm
             for reader in ({"file": "{trial_dir}/keep"}, {"command": ["cat", "{trial_dir}/keep"]}, sql("select 1")):
                 error = "the trial's directory was replaced by another: nothing in it is read"
                 assert found(place, reader) == StateValue(error=error)
+            hashed = EnvironmentSpec(state_hash=({"file": "{trial_dir}/keep"},))
             with pytest.raises(HarnessError, match="replaced by another"):
-                state = [{"file": "{trial_dir}/keep"}]
-                anyio.run(Environment(EnvironmentSpec(state_hash=state), tmp_path).state_hash, place)
+                anyio.run(Environment(hashed, tmp_path).state_hash, place)
             places.remove(place)
             assert (place.trial_dir / "keep").read_text() == "theirs"
         finally:

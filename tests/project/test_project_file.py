@@ -179,6 +179,9 @@ UNKNOWN_KEYS = [
 ]
 
 
+NAME = "1 to 64 of A-Z a-z 0-9 . _ - that begin with a letter or digit"
+
+
 @pytest.mark.parametrize(("more", "line"), UNKNOWN_KEYS)
 def test_an_unknown_name_is_refused_with_its_place_and_the_nearest_name(tmp_path: Path, more: str, line: str) -> None:
     assert refusal(tmp_path, with_line(SMALL, more)) == line
@@ -270,6 +273,11 @@ def test_a_wrong_value_is_refused_with_its_place(tmp_path: Path, old: str, new: 
     ("more", "line"),
     [
         ("trials: 0", "mcptrials.yaml:6: trials: should be greater than or equal to 1, not 0"),
+        ("trials: 10001", "mcptrials.yaml:6: trials: should be less than or equal to 10000, not 10001"),
+        ("variants: {../x: {}}", f"mcptrials.yaml:6: variants[\"../x\"]: '../x' is no name: {NAME}"),
+        ("variants: {'': {}}", f"mcptrials.yaml:6: variants[\"\"]: '' is no name: {NAME}"),
+        ("variants: {a: {}, A: {}}", "mcptrials.yaml:6: variants.A: 'A' and 'a' differ in case only; rename one"),
+        ('runs: "a\\0"', "mcptrials.yaml:6: runs: a path holds no NUL character"),
         ("trials: true", "mcptrials.yaml:6: trials: should be a whole number, not true"),
         ("trials: 2.0", "mcptrials.yaml:6: trials: should be a whole number, not 2.0"),
         ("trials: '3'", "mcptrials.yaml:6: trials: should be a whole number, not '3'"),
@@ -408,3 +416,14 @@ def test_arms_tell_apart_what_decides_a_models_behaviour_and_hold_no_key(tmp_pat
     again = project(tmp_path, text.replace('"openai:m",', '{model: "openai:m", api_key: s3cr3t-key},', 1))
     assert list(again.arms()) == list(loaded.arms())
     assert Redactor(again.secrets).find(repr([arm for arm, _, _ in again.arms().values()])) is None
+
+
+@pytest.mark.parametrize("version", ["true", "1.0", "'1'", "2"])
+def test_the_version_is_the_whole_number_one(tmp_path: Path, version: str) -> None:
+    line = refusal(tmp_path, SMALL.replace("version: 1", f"version: {version}"))
+    assert line.startswith("mcptrials.yaml:1: version: should be ")
+
+
+@pytest.mark.parametrize("name", ["''", "../x", "a b", "a/b", "-x", "ä", "x" * 65, '"a\\n✓ b"'])
+def test_a_server_has_a_name_that_files_and_screens_can_hold(tmp_path: Path, name: str) -> None:
+    assert NAME in refusal(tmp_path, SMALL.replace("tracker:", f"{name}:", 1))

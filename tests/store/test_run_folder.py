@@ -168,6 +168,21 @@ def test_what_a_killed_process_had_begun_is_set_aside_as_evidence(tmp_path: Path
     assert found == {f"{stem}.jsonl", f"{stem}.lost-1.jsonl", f"{stem}.lost-2.jsonl"}
 
 
+def test_every_server_and_every_start_of_it_has_a_wire_log_of_its_own(tmp_path: Path) -> None:
+    with write(tmp_path) as writer:
+        files = writer.open_trial(A_TRIAL)
+        servers = ["a b", "a_b", "a/b", "a%20b", "../x", "a b"]
+        logs = [files.wire(server) for server in servers]
+        for number, log in enumerate(logs):
+            log.frame("in", 0, f"{number}".encode())
+            log.close()
+        files.close()
+    wire = tmp_path / "by-hand" / "wire"
+    found = {path.name: json.loads(path.read_bytes())["frame"] for path in wire.iterdir()}
+    names = ["a%20b", "a_b", "a%2Fb", "a%2520b", "..%2Fx", "a%20b~2"]
+    assert found == {f"{A_TRIAL.name}.{name}.jsonl": f"{number}" for number, name in enumerate(names)}
+
+
 def test_secrets_stand_in_neither_manifest_nor_record_nor_transcript_nor_wire(tmp_path: Path) -> None:
     secret = "sk-Zq81-x7Lw"
     with write(tmp_path, Redactor({"KEY": secret}), note=secret) as writer:

@@ -134,7 +134,7 @@ class ProjectConfig(UserData):
     trials: int = Field(default=5, ge=1, le=MAX_TRIALS)
     concurrency: int = Field(default=8, ge=1, le=1000)
     limits: Limits = Limits()
-    tasks: Items[Annotated[FileName, Field(min_length=1)]] = Field(min_length=1)
+    tasks: Items[Annotated[str, Field(min_length=1), AfterValidator(_can_be_a_path)]] = Field(min_length=1)
     preflight: Items[Annotated[Items[str], Field(min_length=1)]] = ()
     """Commands (argv lists) that must pass before any spend."""
     judges: Items[dict[str, Any]] = ()

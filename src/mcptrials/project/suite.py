@@ -64,7 +64,8 @@ def _files(patterns: Sequence[str], source: Source) -> list[Path]:
         try:
             paths = _matching(source.path.parent, pattern)
         except (OSError, ValueError, LookupError, NotImplementedError) as exc:
-            reason = getattr(exc, "strerror", None) or "it is no pattern of files"
+            said = str(exc) if isinstance(exc, ValueError) else "it is no pattern of files"
+            reason = getattr(exc, "strerror", None) or said
             raise UsageError(f"{pattern[:80]!r}: {reason}", where=source.where(("tasks", index))) from exc
         if not paths:
             what = f"no task file matches {pattern!r}"
