@@ -10,6 +10,8 @@ from mcptrials.starter.harmless import harmless, issued_parts, looks_issued
 from mcptrials.starter.variables import Variables
 
 _REFERENCE = re.compile(r"(\$\{[A-Za-z_][A-Za-z0-9_]*\})")
+_REPLACED = re.compile(r"\$\{[^{}]*\}|\{project_dir\}(/[A-Za-z_.][\w. -]{0,40})*")
+"""What stood between the braces of a placeholder was no value; nor are the folders of the project."""
 _SCHEME = re.compile(r"\b(Bearer|Basic|Token|ApiKey)(\s+)((?:[^\s\"'$]|\$(?!\{))+)", re.IGNORECASE)
 _ASSIGNED = re.compile(r"(-{0,2}([A-Za-z][\w.-]*)=)(.+)", re.DOTALL)
 _HEADER = re.compile(r"(([A-Za-z][\w-]*):\s*)(.+)", re.DOTALL)
@@ -51,7 +53,7 @@ class _Hider:
         return self._variables.take(hint, value, self._entry.name)
 
     def _harmless(self, name: str, value: str) -> bool:
-        return _REFERENCE.fullmatch(value) is not None or harmless(name, value, self._entry.base)
+        return _REPLACED.fullmatch(value) is not None or harmless(name, value, self._entry.base)
 
     def setting(self, name: str, value: str) -> str:
         """Everything that is not plainly harmless."""

@@ -80,12 +80,13 @@ class Starter:
         found = anyio.run(self._inspect_all, notice)
         files, drafts = self._texts(found) if self._entries else ({}, 0)
         was_there = [path for path in files if path.exists()]
+        new = sorted((path for path in files if path not in was_there), key=lambda path: path != self.path)
         self._write(files)
         return Started(
             project_file=self.path,
             added={entry.name: (entry, found[entry.name]) for entry in self._entries},
             kept=self._kept,
-            created=tuple(path for path in files if path not in was_there),
+            created=tuple(new),
             extended=tuple(was_there),
             untouched=tuple(self._task_files(except_for=files)),
             drafts=drafts,
