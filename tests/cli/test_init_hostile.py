@@ -117,7 +117,10 @@ def test_equal_names_with_different_values_are_different_variables(tmp_path: Pat
     assert 'API_KEY: "${FOUR_API_KEY}"' in (tmp_path / "mcptrials.yaml").read_text()
 
 
-HOSTILE = "x\ny: &a [*a]\n- !!python/object:os\r\n'\"{% \x1b[2J\x1b]0;owned\x07\u2028\u202e\x85 # :\t\ud83d \0 ${HOME} {trial_dir}"
+HOSTILE = (
+    "x\ny: &a [*a]\n- !!python/object:os\r\n'\"{% \x1b[2J\x1b]0;owned\x07"
+    "\u2028\u202e\x85 # :\t\ud83d \0 ${HOME} {trial_dir}"
+)
 
 
 def test_hostile_names_and_descriptions_break_neither_the_files_nor_the_terminal(
@@ -151,3 +154,44 @@ def test_many_tools_leave_a_file_that_can_be_read(commands: Preloaded, tmp_path:
     (tmp_path / "tools.json").write_text(json.dumps([tool(f"get_{n}") for n in range(400)]))
     assert commands.run(tmp_path, "init", "--server", "s", "--", sys.executable, str(LISTED), "tools.json").code == 0
     assert len((tmp_path / "mcptrials.yaml").read_text().splitlines()) < 100
+
+
+def test_a_variable_that_a_client_fills_in_from_the_servers_own_env_stays_one_variable(
+    commands: Preloaded, tmp_path: Path
+) -> None:
+    (tmp_path / "tools.json").write_text("[]")
+    args = [str(LISTED), "tools.json", "--header", "Authorization:${AUTH_HEADER}"]
+    server = {"command": sys.executable, "args": args, "env": {"AUTH_HEADER": "Bearer abcd1234"}}
+    (tmp_path / "x.json").write_text(json.dumps({"mcpServers": {"remote": server}}))
+    ended = commands.run(tmp_path, "init", "--from", "x.json")
+    assert ended.code == 0, ended.err
+    assert "abcd1234" not in shown_and_written(tmp_path, ended)
+    written = load(tmp_path, AUTH_HEADER="Bearer new").config.servers["remote"]
+    assert (written.args[-1], written.env) == ("Authorization:Bearer new", {"AUTH_HEADER": "Bearer new"})
+
+
+def test_a_broken_list_is_said_and_how_a_run_goes_on_without_the_broken_tools(
+    commands: Preloaded, tmp_path: Path
+) -> None:
+    (tmp_path / "tools.json").write_text(json.dumps([tool("get"), {"name": "bad"}]))
+    ended = commands.run(tmp_path, "init", "--server", "s", "--", sys.executable, str(LISTED), "tools.json")
+    assert ended.code == 0
+    assert "warning: server 's': tool 'bad' has no object as inputSchema" in ended.err
+    assert "# on_invalid_tool: drop\n" in (tmp_path / "mcptrials.yaml").read_text()
+
+
+def test_a_stop_between_the_two_files_is_made_good_by_the_next_run(commands: Preloaded, tmp_path: Path) -> None:
+    words = ["init", "--offline", "--server", "2048", "--", "x"]
+    assert commands.run(tmp_path, *words).code == 0
+    whole = files_of(tmp_path)
+    (tmp_path / "mcptrials.yaml").unlink()
+    assert commands.run(tmp_path, *words).code == 0
+    assert files_of(tmp_path) == whole
+
+
+def test_a_link_that_leads_nowhere_is_not_followed(commands: Preloaded, tmp_path: Path) -> None:
+    (tmp_path / "mcptrials.yaml").symlink_to(tmp_path / "elsewhere" / "x.yaml")
+    ended = commands.run(tmp_path, "init", "--offline", "--", "x")
+    assert ended.code == 2
+    assert "the file is a link that leads nowhere" in ended.err
+    assert files_of(tmp_path) == {}

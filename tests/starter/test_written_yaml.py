@@ -55,7 +55,14 @@ def test_servers_are_added_behind_the_last_and_nothing_else_changes(text: str) -
 
 
 @pytest.mark.parametrize(
-    "text", ["x: &s\n  a: {command: x}\nservers: *s\n", "servers: {}\n", "servers: [a]\n", "- 1\n"]
+    "text",
+    [
+        "servers:\n? a\n: {command: x}\n",
+        "x: &s\n  a: {command: x}\nservers: *s\n",
+        "servers: {}\n",
+        "servers: [a]\n",
+        "- 1\n",
+    ],
 )
 def test_what_cannot_be_added_to_safely_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="nothing can be added to safely"):

@@ -21,6 +21,8 @@ _URL = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
 _USER = re.compile(r"(://)([^/@?#]*)(?=@)")
 _QUERY = re.compile(r"([?&;#]([^=&;#?]+)=)([^&;#]+)")
 _STEP = re.compile(r"(?<=/)[^/?#@]+|(?<=#)[^=&]+$")
+_MAX_SEARCHED = 4096
+"""Longer values are looked for as they are only: every encoding of them takes long."""
 _PUBLIC_HEADERS = {"accept", "accept-encoding", "accept-language", "content-type", "user-agent"}
 
 
@@ -31,7 +33,9 @@ def without_secrets(entry: Entry, variables: Variables) -> Entry:
     headers = {name: hider.header(name, value) for name, value in entry.headers.items()}
     args = hider.arguments(entry.args)
     url = None if entry.url is None else hider.url(entry.url)
-    again = hider.again(Redactor(variables.secrets))
+    again = hider.again(
+        Redactor({name: each for name, each in variables.secrets.items() if len(each) <= _MAX_SEARCHED})
+    )
     return replace(
         entry,
         args=tuple(map(again, args)),

@@ -6,8 +6,9 @@ from pathlib import Path
 from mcptrials.source import Source, read_text
 from mcptrials.source.json_text import json_source
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
-_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
+_STRING = r'"(?:[^"\\]|\\.)*+"?'  # what is not closed goes on to the end, so that the search stays linear
+_TOKEN = re.compile(rf"{_STRING}|//[^\r\n]*|/\*(?:.*?\*/|.*)", re.DOTALL)
+_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 
 
 def load_jsonc(path: Path) -> Source:

@@ -17,6 +17,9 @@ MAX_NAMED = 40
 def server_lines(entry: Entry, inspection: Inspection | None, project_dir: Path) -> list[str]:
     """The server's key and settings, from column 0."""
     keys = [*_how(entry, project_dir), *_state(entry)]
+    if inspection is not None and inspection.problems:
+        keys += [comment("its tool list is broken, so a run would stop; this goes on without the broken tools:")]
+        keys += commented(["on_invalid_tool: drop"])
     if inspection is not None:
         keys += tool_lines(leanings(inspection.tools))
     about = "not started yet" if inspection is None else describe(entry, inspection)

@@ -21,6 +21,7 @@ from mcptrials.starter.placeholders import Placeholders, written_folder
 from mcptrials.starter.project_text import project_text
 from mcptrials.starter.server_text import server_lines, server_value
 from mcptrials.starter.variables import Variables, named_variables
+from mcptrials.starter.yaml_lines import scalar
 from mcptrials.store.disk import write_whole
 
 DRAFTS = "tasks/draft.yaml"
@@ -61,6 +62,8 @@ class Starter:
         path = project_file / DEFAULT_FILE if project_file.is_dir() else project_file
         if path.suffix == ".json":
             raise UsageError("init writes YAML only", where=str(path), hint="give --project a name that ends in .yaml")
+        if path.is_symlink() and not path.exists():
+            raise UsageError("the file is a link that leads nowhere", where=str(path), hint="remove it")
         self.path = path.resolve()
         self._environ, self._offline = environ, offline
         self._notices: list[str] = []
@@ -120,7 +123,7 @@ class Starter:
             url=None if entry.url is None else words.text(entry.url),
             headers={name: words.text(value) for name, value in entry.headers.items()},
         )
-        self.variables.refer(words.references, entry.name)
+        self.variables.refer(words.references, entry.name, done.env)
         if words.unknown:
             self._notices.append(f"server {entry.name!r}: {', '.join(words.unknown)} means nothing here; replace it")
         return done
@@ -166,14 +169,15 @@ class Starter:
     def _drafts(self, found: Mapping[str, Inspection | None]) -> list[Draft]:
         """Of each server; without those whose ids the task files have already."""
         servers = (self._existing or {}).get("servers", {}).keys() | found.keys()
-        known = "\n".join(path.read_text("utf-8", "replace") for path in self._task_files()).casefold()
+        files = [path.read_text("utf-8", "replace").casefold() for path in self._task_files()]
+        known = {line.strip(" -") for text in files for line in text.splitlines()}
         slugs: list[str] = []
         drafts: list[Draft] = []
         for entry in self._entries:
             slugs.append(slug_of(entry.name, slugs))
             inspection = found[entry.name]
             drafts += drafts_of(entry.name, slugs[-1], inspection.tools if inspection else (), named=len(servers) > 1)
-        return [draft for draft in drafts if f"id: {draft.id}\n".casefold() not in known]
+        return [draft for draft in drafts if f"id: {scalar(draft.id)}".casefold() not in known]
 
     def _drafts_path(self, first: Draft) -> Path:
         """A file that is not there yet."""

@@ -28,9 +28,17 @@ class Variables:
     """Variables that the project names already, for values that are not known here."""
     _taken: set[str] = field(default_factory=set)
 
-    def refer(self, names: Iterable[str], server: str) -> None:
-        """Variables that the source names itself."""
+    def refer(self, names: Iterable[str], server: str, env: Mapping[str, str]) -> None:
+        """Variables that the source names itself.
+
+        Args:
+            env: of the server, which some clients fill into its arguments.
+        """
         for name in names:
+            own = env.get(name, "${")
+            if name not in self.environ and self.values.get(name) is None and "${" not in own:
+                self.values[name] = own
+                self._taken.add(name)
             self.values.setdefault(name, self.environ.get(name))
             self.servers.setdefault(name, server)
 
