@@ -13,6 +13,19 @@ from mcptrials.starter.harmless import looks_issued
 
 _RUNNERS = re.compile(r"(python|pypy|node|deno|bun|npx|bunx|uvx|uv|pipx|docker|podman|env)[\d.]*(\.exe|\.cmd)?")
 _SUBCOMMANDS = {"run", "exec", "tool", "x", "dlx"}
+_RUNNER_OPTIONS = {
+    "-e",
+    "--env",
+    "--directory",
+    "--from",
+    "--name",
+    "--network",
+    "--package",
+    "--project",
+    "--with",
+    "-v",
+}
+"""Of package runners: what follows them is not what is run."""
 _ENDINGS = re.compile(r"\.(py|js|mjs|cjs|ts|sh|exe|jar)$|@[\w.^~-]+$")
 _UNTELLING = {"index", "main", "server", "__main__", "dist", "build", "src"}
 
@@ -38,7 +51,7 @@ class Entry:
 
 def from_command(words: Sequence[str], name: str | None, base: Path) -> Entry:
     """The server that a command line starts."""
-    return Entry(name=name or _name_of(words), base=base, command=words[0], args=tuple(words[1:]))
+    return Entry(name=name or _name_of(words, base), base=base, command=words[0], args=tuple(words[1:]))
 
 
 def from_url(url: str, name: str | None, base: Path) -> Entry:
@@ -54,19 +67,19 @@ def from_url(url: str, name: str | None, base: Path) -> Entry:
         parts, host = None, None
     if parts is None or parts.scheme not in ("http", "https") or not host:
         raise UsageError("--url takes the address of an HTTP server", hint="such as http://127.0.0.1:8000/mcp")
-    return Entry(name=name or host.removeprefix("www.").partition(".")[0], base=base, url=url)
+    first = host.removeprefix("www.").partition(".")[0]
+    return Entry(name=name or (first if first[0].isalpha() else "server"), base=base, url=url)
 
 
-def _name_of(words: Sequence[str]) -> str:
-    """The first word that tells one server from another: a module, a script or a package."""
+def _name_of(words: Sequence[str], base: Path) -> str:
+    """The module, script or package that is run; of `server.py`, which all are called, its folder."""
     for before, word in pairwise(["", *words]):
-        value = before.startswith("-") and SECRET_NAME.search(before)
+        value = before in _RUNNER_OPTIONS or (before.startswith("-") and SECRET_NAME.search(before))
         if value or word.startswith("-") or word in _SUBCOMMANDS or looks_issued(word):
             continue
         if _RUNNERS.fullmatch(Path(word).name):
             continue
         steps = [_ENDINGS.sub("", step) for step in reversed(word.split("/")) if step not in ("", ".", "..")]
-        for step in steps:
-            if step and step not in _UNTELLING and re.fullmatch(r"[\w.@-]+", step):
-                return step
+        telling = [step for step in steps if step not in _UNTELLING and re.fullmatch(r"[\w.@-]+", step)]
+        return telling[0] if telling else (base.name or "server")
     return "server"
