@@ -150,7 +150,7 @@ def test_a_server_by_url_is_written_with_its_secrets_as_variables(commands: Prel
     ended = commands.run(tmp_path, "init", "--offline", "--url", url)
     assert ended.code == 0
     text = (tmp_path / "mcptrials.yaml").read_text()
-    assert 'url: "https://ann:${MCP_PASSWORD}@mcp.example.com/mcp?region=eu&apiKey=${API_KEY}#top"' in text
+    assert 'url: "https://ann:${MCP_PASSWORD}@mcp.example.com/mcp?region=eu&apiKey=${API_KEY}"' in text
     assert "export MCP_PASSWORD=..." in ended.out
 
 

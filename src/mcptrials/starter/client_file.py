@@ -7,13 +7,23 @@ from typing import Any
 
 from mcptrials.errors import UsageError
 from mcptrials.source import Keys, Source, nearest
-from mcptrials.starter.entry import Entry
+from mcptrials.starter.entry import Entry, without_fragment
 from mcptrials.starter.jsonc import load_jsonc
 
 USUAL = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 """Where clients keep the servers of a folder, the most general first."""
 _FOR_ALL_FOLDERS = "claude_desktop_config.json"
 _LISTS: tuple[Keys, ...] = (("mcpServers",), ("servers",), ("mcp", "servers"), ("mcp", "mcpServers"))
+_OF_THE_CLIENT = {
+    "accept",
+    "content-type",
+    "content-length",
+    "host",
+    "connection",
+    "transfer-encoding",
+    "mcp-session-id",
+}
+"""Headers that every MCP client sets itself (spec, basic/transports)."""
 _URLS = ("url", "serverUrl", "httpUrl")
 _KNOWN = {"command", "args", "env", "cwd", "headers", "type", "transport", "disabled", *_URLS}
 _KINDS = {"stdio": "stdio", "http": "http", "streamable-http": "http", "streamableHttp": "http", "sse": "sse"}
@@ -89,7 +99,8 @@ def _entry(source: Source, place: Keys, notices: list[str]) -> Entry:
         raise UsageError(f"server {name!r} {what}", where=source.where(place), hint="one of them starts or finds it")
     if url_key:
         url, headers = _text(source, (*place, url_key)), _texts(source, (*place, "headers"))
-        return Entry(name=name, base=_workspace(source.path), url=url, headers=headers)
+        kept = {header: text for header, text in headers.items() if header.lower() not in _OF_THE_CLIENT}
+        return Entry(name=name, base=_workspace(source.path), url=without_fragment(url), headers=kept)
     return Entry(
         name=name,
         base=_workspace(source.path),

@@ -68,7 +68,12 @@ def from_url(url: str, name: str | None, base: Path) -> Entry:
     if parts is None or parts.scheme not in ("http", "https") or not host:
         raise UsageError("--url takes the address of an HTTP server", hint="such as http://127.0.0.1:8000/mcp")
     first = host.removeprefix("www.").partition(".")[0]
-    return Entry(name=name or (first if first[0].isalpha() else "server"), base=base, url=url)
+    return Entry(name=name or (first if first[0].isalpha() else "server"), base=base, url=without_fragment(url))
+
+
+def without_fragment(url: str) -> str:
+    """What of a URL is sent (RFC 9110, 7.1)."""
+    return url.partition("#")[0]
 
 
 def _name_of(words: Sequence[str], base: Path) -> str:

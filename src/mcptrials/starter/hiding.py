@@ -20,10 +20,10 @@ _BARE = re.compile(r"(?<![\w.-])(([A-Za-z][\w.-]*)=)((?:[^\s\"',;&{}$]|\$(?!\{))
 _URL = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
 _USER = re.compile(r"(://)([^/@?#]*)(?=@)")
 _QUERY = re.compile(r"([?&;#]([^=&;#?]+)=)([^&;#]+)")
-_STEP = re.compile(r"(?<=/)[^/?#@]+|(?<=#)[^=&]+$")
+_STEP = re.compile(r"(?<=[/#])[^/?#@]+")
 _MAX_SEARCHED = 4096
 """Longer values are looked for as they are only: every encoding of them takes long."""
-_PUBLIC_HEADERS = {"accept", "accept-encoding", "accept-language", "content-type", "user-agent"}
+_PUBLIC_HEADERS = {"accept-encoding", "accept-language", "user-agent"}
 
 
 def without_secrets(entry: Entry, variables: Variables) -> Entry:
