@@ -98,6 +98,7 @@ def test_claude_desktops_file_is_read_and_one_server_can_be_chosen(commands: Pre
     path.write_text(json.dumps({"globalShortcut": "x", "mcpServers": servers}))
     ended = commands.run(tmp_path, "init", "--from", path.name, "--server", "tiny", "--into", "evals")
     assert ended.code == 0
+    assert ended.out.endswith("then: mcptrials run --project evals/mcptrials.yaml\n")
     project = load(tmp_path / "evals")
     assert list(project.config.servers) == ["tiny"]
     assert project.config.servers["tiny"].cwd == ".."

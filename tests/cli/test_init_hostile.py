@@ -31,12 +31,13 @@ ARGUMENTS = [
     "ghp_0123456789abcdefghij",
     "550e8400-e29b-41d4-a716-446655440000",
     "https://hooks.example.com/s/aB3dE5gH7jK9mN1pQ3/mcp?signature=0a1b2c3d",
+    "app:geheim99@tcp(db:3306)/app",
     "c3dvcmRmaXNo",  # base64 of another value of this file
 ]
 VALUES = [
     *SECRETS.values(),
     *("correcthorse", "hunter two", "zzTopSecret9", "plainword", "Acme Corp", "quoted value", "ghp_0123456789"),
-    *("550e8400", "aB3dE5gH7jK9mN1pQ3", "0a1b2c3d", "c3dvcmRmaXNo", "pa55w0rd"),
+    *("550e8400", "aB3dE5gH7jK9mN1pQ3", "0a1b2c3d", "c3dvcmRmaXNo", "pa55w0rd", "geheim99"),
 ]
 
 

@@ -1,6 +1,7 @@
 """`mcptrials init`: the first project of a server, from how it is started today."""
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import click
 from mcptrials.cli.outcome import Outcome, end, keep_secret
 from mcptrials.cli.screen import common_options, from_here, messages, one_line, output, safe
 from mcptrials.errors import UsageError
+from mcptrials.project import DEFAULT_FILE
 from mcptrials.starter import Entry, Started, Starter, from_command, from_url
 from mcptrials.starter.client_file import ClientFile, find_client_file, read_client_file
 from mcptrials.starter.server_text import describe
@@ -83,7 +85,9 @@ def _lines(started: Started) -> Iterator[str]:
     for name in started.variables.unset:
         yield f"export {name}=...  # server {started.variables.servers[name]}"
     if started.drafts:
-        yield f"next: complete the {started.drafts} drafts, remove 'draft: true', then: mcptrials run"
+        here = _short(started.project_file)
+        run = "mcptrials run" if here == DEFAULT_FILE else shlex.join(["mcptrials", "run", "--project", here])
+        yield f"next: complete the {started.drafts} drafts, remove 'draft: true', then: {run}"
 
 
 def _short(path: Path) -> str:

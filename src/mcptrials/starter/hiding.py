@@ -17,6 +17,8 @@ _ASSIGNED = re.compile(r"(-{0,2}([A-Za-z][\w.-]*)=)(.+)", re.DOTALL)
 _HEADER = re.compile(r"(([A-Za-z][\w-]*):\s*)(.+)", re.DOTALL)
 _QUOTED = re.compile(r"(?<![\w.-])(([A-Za-z][\w.-]*)[\"']?\s*[:=]\s*([\"']))((?:(?!\3)[^\\]|\\.)+)(?=\3)")
 _BARE = re.compile(r"(?<![\w.-])(([A-Za-z][\w.-]*)=)((?:[^\s\"',;&{}$]|\$(?!\{))+)")
+_LOGIN = re.compile(r"(?<![\w/:.-])((?!npm:|jsr:|git:|file:)[\w.-]+:)([^@\s:/$]+)(?=@[\w(\[])")
+"""`user:password@host` without a scheme, as some databases are named."""
 _URL = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>]+")
 _USER = re.compile(r"(://)([^/@?#]*)(?=@)")
 _QUERY = re.compile(r"([?&;#]([^=&;#?]+)=)([^&;#]+)")
@@ -86,6 +88,7 @@ class _Hider:
             if match and "://" not in match[1] and self._is_telling(match[2], match[3]):
                 return match[1] + self.header(match[2], match[3])
         text = self._schemes(_URL.sub(lambda match: self.url(match.group()), text))
+        text = _LOGIN.sub(lambda match: match[1] + self.take(self._own("password"), match[2]), text)
         text = _QUOTED.sub(lambda match: match[1] + self._named(match[2], match[4]), text)
         text = _BARE.sub(lambda match: match[1] + self._named(match[2], match[3]), text)
         return self._issued(text)
