@@ -100,12 +100,12 @@ class _Writer:
 
     def _answered(self, names: Sequence[str]) -> list[str]:
         """Graders and reference of a task that tools answer."""
-        lines = ["  graders:", f"    - {{type: exact_answer, expected: {TODO}}}"]
+        lines = ["  graders:", f'    - {{type: exact_answer, expected: "{TODO}"}}']
         if not names:
             return lines
         calls = [f"      - {value(self._call(name))}" for name in names]
         expected = value([f"{self._server}/{name}" if self._named else name for name in names])
-        return [*lines, "  reference:", f"    answer: {TODO}", "    calls:", *calls, f"  expected_tools: {expected}"]
+        return [*lines, "  reference:", f'    answer: "{TODO}"', "    calls:", *calls, f"  expected_tools: {expected}"]
 
     def _call(self, name: str) -> dict[str, Any]:
         server = {"server": self._server} if self._named else {}
