@@ -4,7 +4,7 @@ import string
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcptrials.starter import Entry
@@ -16,6 +16,7 @@ BASE = Path(__file__).parent
 SECRETS = st.text(st.sampled_from(string.ascii_letters + string.digits + "+/=_-.$%!"), min_size=9, max_size=40)
 
 
+@settings(deadline=None)
 @given(SECRETS)
 def test_a_value_with_a_telling_place_is_a_variable_and_nothing_of_it_is_left(secret: str) -> None:
     if harmless("token", secret, BASE):

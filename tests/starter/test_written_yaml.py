@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcptrials.errors import UsageError
@@ -15,6 +15,7 @@ PATH = Path("x.yaml")
 TEXTS = st.text(max_size=30) | st.sampled_from(["yes", "1.10", "~", "- a", "a: b", "#", "0o7", "2026-01-01", "=", "<<"])
 
 
+@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_any_text_is_read_back_in_every_position(name: str, text: str) -> None:
     for written, meant in (
