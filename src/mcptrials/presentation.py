@@ -19,6 +19,8 @@ from mcptrials.frozen import Frozen
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """Names that every provider takes for a function."""
 
+ERROR_MARK = "Error: "
+
 RawTool = Mapping[str, Any]
 """A tool as the server listed it: name, description, inputSchema, annotations ..."""
 
@@ -129,7 +131,7 @@ def present_result(result: Any) -> tuple[str, tuple[Change, ...]]:
         changes.append(Change("lone_surrogates", "result"))
     if isinstance(result, Mapping) and result.get("isError") is True and not clean.lstrip().lower().startswith("error"):
         changes.append(Change("mark_error", "result"))
-        clean = f"Error: {clean}"
+        clean = f"{ERROR_MARK}{clean}"
     return clean, tuple(changes)
 
 
@@ -144,6 +146,12 @@ def _result_text(result: Any, changes: list[Change]) -> str:
         return ""
     changes.append(Change("malformed_result", "result"))
     return dump_text(result)
+
+
+def text_of_blocks(result: Any) -> tuple[str, ...]:
+    """The text of each content block by itself, for providers that take some blocks as they are."""
+    blocks = result.get("content") if isinstance(result, Mapping) else None
+    return tuple(_unicode(_block_text(block, [])) for block in blocks) if isinstance(blocks, list) else ()
 
 
 def _block_text(block: Any, changes: list[Change]) -> str:

@@ -18,7 +18,7 @@ from mcptrials.events import ToolShown
 from mcptrials.models.patient import Patient, Pause, RetryPolicy
 from mcptrials.presentation import ToolFilter, present_tools
 from mcptrials.project import ModelConfig, Project, ServerConfig
-from mcptrials.protocols import Model, Place, Server, SessionHooks, Startable, User
+from mcptrials.protocols import Model, Place, Reply, Server, SessionHooks, Startable, User
 from mcptrials.rollout import TrialClock
 from mcptrials.source import nearest
 from mcptrials.trial import TrialKey
@@ -228,13 +228,20 @@ async def try_model(config: ModelConfig, model: Model) -> str | None:
         raise UsageError(f"model {config.model!r}: {exc.message}", hint=_HINTS.get(exc.cause)) from exc
     except (TimeoutError, TrialError) as exc:
         raise UsageError(f"model {config.model!r}: {exc}", hint="check that it runs") from exc
+    return _of_note(config.model, reply)
+
+
+def _of_note(model: str, reply: Reply) -> str | None:
+    found = []
     if reply.stop != "calls":
-        return f"model {config.model!r} called no tool when it was asked to; its trials may show the same"
-    return None
+        found.append("called no tool when it was asked to; its trials may show the same")
+    if reply.dropped:
+        found.append(f"does not take {', '.join(reply.dropped)}, which will not be sent")
+    return f"model {model!r} {' and '.join(found)}" if found else None
 
 
 _HINTS = {
-    "auth": "check 'api_key' of the model in the project file",
+    "auth": "check 'api_key' of the model in the project file, or that environment variable",
     "quota": "check the account's balance",
     "rate_limit": "wait, or lower 'concurrency'",
     "connection": "check 'base_url' and that the endpoint runs",
