@@ -139,7 +139,7 @@ def test_an_unknown_way_of_caching_is_an_error_of_the_project() -> None:
 
 
 def test_thinking_and_all_else_of_a_reply_is_replayed_unchanged() -> None:
-    content = [
+    content: list[dict[str, Any]] = [
         {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
         {"type": "redacted_thinking", "data": "AAAA"},
         {"type": "text", "text": "I look.", "citations": None},
@@ -370,7 +370,7 @@ def test_a_wrong_key_from_the_environment_is_traced_to_it(monkeypatch: pytest.Mo
 
 
 def test_the_key_of_the_environment_is_for_anthropic(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ANTHROPIC_BASE_URL", raising=False)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://elsewhere")  # no run goes where its project file does not say
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-own")
     model = AnthropicMessages("fake")
     anyio.run(model.aclose)

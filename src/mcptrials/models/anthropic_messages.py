@@ -16,6 +16,8 @@ from mcptrials.models.refused import Refused, parameters
 from mcptrials.protocols import Endpoint, Message, Reply
 from mcptrials.trial import TrialKey
 
+OWN_ENDPOINT = "https://api.anthropic.com"
+"""Given explicitly: the SDK would look for another in the environment, where no record shows it."""
 MAX_TOKENS = 4096
 """The API insists on a limit; the loop always gives one."""
 
@@ -92,7 +94,7 @@ class AnthropicMessages:
 def _client(base_url: str | None, key: str, headers: Mapping[str, str] | None) -> anthropic.AsyncAnthropic:
     client = anthropic.AsyncAnthropic(
         api_key=key,
-        base_url=base_url and base_url.rstrip("/").removesuffix("/v1"),
+        base_url=(base_url or OWN_ENDPOINT).rstrip("/").removesuffix("/v1"),
         max_retries=0,
         timeout=None,
         default_headers=headers,

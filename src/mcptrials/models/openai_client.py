@@ -8,6 +8,9 @@ from mcptrials.models.connection import find_key, http_client
 from mcptrials.models.exchange import Exchange
 from mcptrials.protocols import Endpoint
 
+OWN_ENDPOINT = "https://api.openai.com/v1"
+"""Given explicitly: the SDK would look for another in the environment, where no record shows it."""
+
 
 def open_openai(
     model: str, base_url: str | None, api_key: str | None, timeout_s: float, headers: Mapping[str, str] | None
@@ -20,7 +23,7 @@ def open_openai(
     key = find_key("OpenAI", "OPENAI_API_KEY", base_url=base_url, api_key=api_key)
     client = openai.AsyncOpenAI(
         api_key=key.value,
-        base_url=base_url,
+        base_url=base_url or OWN_ENDPOINT,
         max_retries=0,
         timeout=None,
         default_headers=headers,
