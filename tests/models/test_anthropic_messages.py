@@ -254,6 +254,7 @@ def test_a_result_without_blocks_is_its_text(output: ToolOutput, content: Any) -
         ([], "tool_use", "malformed_call", None),
         ([use({}, name=None)], "tool_use", "malformed_call", None),
         ([use({}), use({}, "y", name="")], "tool_use", "malformed_call", None),
+        ([{"type": "tool_use", "name": {"a": 1}, "input": 5}], "tool_use", "malformed_call", None),
         ([text("cut of")], "max_tokens", "length", "cut of"),
         ([use({})], "max_tokens", "length", None),
         ([text("no")], "refusal", "refused", "no"),

@@ -173,8 +173,10 @@ async def test_a_reply_that_fills_the_window_is_laid_on_the_server(tmp_path: Pat
 async def test_a_wrong_key_is_found_before_the_run_and_traced_to_its_variable(
     name: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with fake_openai(error(401, "Incorrect API key provided")) as fake:
-        monkeypatch.setenv(variable, "sk-wrong-key-of-the-environment")
+    key = "sk-wr0ng-key-of-the-environment"
+    async with fake_openai(error(401, f"Incorrect API key provided: {key}")) as fake:
+        monkeypatch.setenv(variable, key)
         models = [{"model": f"{name}:fake", "base_url": fake.url, "api_key": f"${{{variable}}}"}]
-        with anyio.fail_after(20), pytest.raises(UsageError, match=f"the environment's {variable}"):
+        with anyio.fail_after(20), pytest.raises(UsageError, match=f"the environment's {variable}") as caught:
             await play(tmp_path, models=models, servers={"rich": SERVER})
+    assert key not in str(caught.value)

@@ -161,6 +161,8 @@ def test_an_id_that_a_server_uses_twice_is_replaced() -> None:
         ({"content": None, "tool_calls": [call("{}")]}, "stop", "calls"),
         ({"content": None, "tool_calls": [call("{}")]}, "tool_calls", "calls"),
         ({"content": None, "tool_calls": []}, "tool_calls", "malformed_call"),
+        ({"content": None, "tool_calls": {"function": 5}}, "tool_calls", "malformed_call"),
+        ({"content": None, "tool_calls": 5}, "stop", "malformed_call"),
         ({"content": None, "tool_calls": [call("{}", name=None)]}, "tool_calls", "malformed_call"),
         ({"content": None, "tool_calls": [call("{}"), {"type": "function"}]}, "tool_calls", "malformed_call"),
         ({"content": "cut of"}, "length", "length"),

@@ -80,7 +80,9 @@ def _replayed(reply: Reply) -> list[Block]:
 
 def is_tool_use(block: Any) -> bool:
     """Whether a block is a usable call."""
-    return isinstance(block, Mapping) and block.get("type") == "tool_use" and bool(block.get("name"))
+    if not isinstance(block, Mapping) or block.get("type") != "tool_use":
+        return False
+    return isinstance(block.get("name"), str) and block["name"] != ""
 
 
 def _tool(tool: ToolShown) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def _call(block: Mapping[str, Any], ids: CallIds, index: int) -> CallAsked:
     """A call; its arguments come as a value, so their text is ours: the same keys in the same order, compact."""
     given = block.get("input")
     arguments = given if isinstance(given, str) else "" if given is None else dump_text(given)
-    return CallAsked(id=ids.take(block.get("id"), index), name=str(block["name"]), raw_arguments=arguments)
+    return CallAsked(id=ids.take(block.get("id"), index), name=block["name"], raw_arguments=arguments)
 
 
 def _text(content: Sequence[Any]) -> str | None:

@@ -22,7 +22,8 @@ def read_reply(raw: Any, messages: Sequence[Message]) -> Reply:
     """
     choice = _choice(raw)
     message = mapping(choice.get("message"))
-    native_calls = message.get("tool_calls") or []
+    asked = message.get("tool_calls") or []
+    native_calls = asked if isinstance(asked, list) else [asked]
     calls = _calls(native_calls, CallIds(messages))
     text, refused = _content(message)
     model = raw.get("model")

@@ -33,7 +33,7 @@ def find_key(provider: str, variable: str, *, base_url: str | None, api_key: str
     key = api_key or (PLACEHOLDER_KEY if base_url else own)
     if not key:
         what = f"no API key for {provider}"
-        raise UsageError(what, hint=f"set the environment variable {variable}, or give base_url for another server")
+        raise UsageError(what, hint=f"set the environment variable {variable}, or 'api_key' of the model")
     source = f"the environment's {variable}" if key == own else "'api_key' of the model"
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"the API key holds characters that no HTTP header can: {source}", hint="check line breaks")

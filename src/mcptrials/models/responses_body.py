@@ -23,7 +23,9 @@ def responses_tools(tools: Sequence[ToolShown]) -> list[dict[str, Any]]:
 
 def is_call(item: Any) -> bool:
     """Whether an output item is a usable call."""
-    return isinstance(item, Mapping) and item.get("type") == "function_call" and bool(item.get("name"))
+    if not isinstance(item, Mapping) or item.get("type") != "function_call":
+        return False
+    return isinstance(item.get("name"), str) and item["name"] != ""
 
 
 def _items(message: Message) -> list[Any]:

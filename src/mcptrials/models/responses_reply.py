@@ -48,7 +48,7 @@ def read_reply(raw: Any, messages: Sequence[Message]) -> Reply:
 def _call(item: Mapping[str, Any], ids: CallIds, index: int) -> CallAsked:
     given = item.get("arguments")
     arguments = given if isinstance(given, str) else "" if given is None else dump_text(given)
-    return CallAsked(id=ids.take(item.get("call_id"), index), name=str(item["name"]), raw_arguments=arguments)
+    return CallAsked(id=ids.take(item.get("call_id"), index), name=item["name"], raw_arguments=arguments)
 
 
 def _parts(output: Sequence[Any], kind: str, key: str) -> list[Any]:

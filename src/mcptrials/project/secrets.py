@@ -14,6 +14,7 @@ _ASSIGNMENT = re.compile(r"-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(\S.*)", re.DOTALL)
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(\S+)", re.IGNORECASE)
 _SETTINGS = ("env", "headers")
 """Mappings of names that are the user's, where the value alone can make a secret."""
+_PROVIDER_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
 class Expander:
@@ -62,6 +63,12 @@ def literal_secrets(value: Any) -> dict[str, str]:
             if _named_secret(part_name, part):
                 found[f"{dotted(key)} ({part_name})"] = part
     return found
+
+
+def provider_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """The keys that models take from the environment by themselves, though the project file does not name them."""
+    given = {name: environ.get(name, "") for name in _PROVIDER_KEYS}
+    return {name: value for name, value in given.items() if looks_secret(name, value, from_environment=True)}
 
 
 def _named_secret(name: str, text: str) -> bool:
