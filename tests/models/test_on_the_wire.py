@@ -13,6 +13,7 @@ from tests.models.rich_server import INSTRUCTIONS, PNG, RESULT, TOOLS
 from tests.projects import Played, play
 
 from mcptrials.errors import UsageError
+from mcptrials.events import ModelReply, parse_event
 
 pytestmark = pytest.mark.anyio
 
@@ -148,6 +149,14 @@ async def test_what_was_really_sent_is_recorded_and_what_was_dropped(tmp_path: P
     assert [(reply.params, reply.dropped) for reply in ended.transcript.replies] == [
         (ended.record.params["sent"], ("seed",))
     ]
+
+
+async def test_a_reply_of_a_transcript_from_before_that_was_recorded_can_be_read() -> None:
+    old = {"kind": "model_reply", "at_ms": 1.0, "ms": 1.0, "turn": 1, "text": "hi", "reasoning": None, "calls": []}
+    old |= {"call_source": "native", "stop": "answer", "usage": None, "model": None, "native": None}
+    event = parse_event(old)
+    assert isinstance(event, ModelReply)
+    assert (event.params, event.dropped, event.native_images) == ({}, (), 0)
 
 
 async def test_a_pause_of_the_provider_is_gone_on_from_and_is_no_answer(tmp_path: Path) -> None:

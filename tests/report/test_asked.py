@@ -67,13 +67,13 @@ def test_another_model_or_version_is_another(asked: str, answered: str) -> None:
 def test_an_answer_by_another_model_is_warned_of_once_per_arm(adapter: str, tmp_path: Path) -> None:
     found = warnings(tmp_path, f"{adapter}:big", "small", "big", "small")
     assert found == [
-        f"base · loop · {adapter}:big: asked for 'big', answered by 'small' and 'big': the rates are of another model"
+        f"base · loop · {adapter}:big: asked for 'big', answered by 'small', 'big': the rates are of another model"
     ]
 
 
 def test_a_model_that_changes_within_a_run_is_warned_of_even_among_its_own_versions(tmp_path: Path) -> None:
     [line] = warnings(tmp_path, "openai:big", "big-2026-01-01", "big-2026-02-01")
-    assert line.endswith("answered by 'big-2026-01-01' and 'big-2026-02-01': the model changed within the run")
+    assert line.endswith("answered by 'big-2026-01-01', 'big-2026-02-01': the model changed within the run")
 
 
 def test_a_change_within_one_trial_is_seen_too(tmp_path: Path) -> None:

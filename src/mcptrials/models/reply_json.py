@@ -12,7 +12,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
 def count(counts: Any, key: str) -> int | None:
     """A number of tokens, or None when it is not there."""
     value = mapping(counts).get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def joined(parts: Any, key: str) -> str | None:

@@ -67,5 +67,5 @@ def _distinct(names: Iterable[str]) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = " and ".join(repr(name) for name in names[:_SHOWN])
+    shown = ", ".join(repr(name) for name in names[:_SHOWN])
     return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown

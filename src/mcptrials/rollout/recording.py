@@ -194,7 +194,7 @@ def _sent(transcript: Transcript) -> dict[str, Any]:
     replies = transcript.replies
     last = replies[-1] if replies else None
     return {
-        "sent": last.params if last else None,
+        "sent": last.params or None if last else None,
         "dropped": list(last.dropped) if last else None,
         "native_images": last.native_images if last else None,
         "effective_models": list(dict.fromkeys(reply.model for reply in replies if reply.model)),
