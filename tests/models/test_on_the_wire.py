@@ -172,6 +172,21 @@ async def test_a_pause_of_the_provider_is_gone_on_from_and_is_no_answer(tmp_path
     assert (ended.record.input_tokens, ended.record.output_tokens) == (20, 2)
 
 
+async def test_a_budget_for_thinking_meets_the_limit_of_the_trials_before_the_run(tmp_path: Path) -> None:
+    def strict(request: Request) -> Answer:
+        if request.json["max_tokens"] > request.json["thinking"]["budget_tokens"]:
+            return ADAPTERS["anthropic"].done
+        return error(400, "`max_tokens` must be greater than `thinking.budget_tokens`.")
+
+    settings = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
+    async with fake_openai(*[strict] * 4) as fake:
+        keys = {"models": [{"model": "anthropic:fake", "base_url": fake.url, "settings": settings}]}
+        keys |= {"servers": {"rich": SERVER}}
+        assert (await play(tmp_path, **keys)).record.passed
+        with pytest.raises(UsageError, match="must be greater than"):
+            await play(tmp_path, **keys, limits={"output_tokens_per_request": 1024})
+
+
 async def test_a_reply_that_fills_the_window_is_laid_on_the_server(tmp_path: Path) -> None:
     full = answer({"model": "fake", "stop_reason": "model_context_window_exceeded", "content": []})
     ended, _ = await played(tmp_path, "anthropic", ADAPTERS["anthropic"].call, full)
