@@ -332,9 +332,17 @@ def test_a_failed_request_says_why_and_whether_to_try_again(
     assert (failed.cause, failed.status, failed.retryable, failed.retry_after_s) == (cause, status, retryable, wait_s)
 
 
-def test_a_conversation_that_no_longer_fits_is_laid_on_the_server_under_test() -> None:
+@pytest.mark.parametrize(
+    "scripted",
+    [
+        refusal(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
+        refusal(400, "invalid_request_error", "input length and `max_tokens` exceed context limit: 9 + 9 > 10"),
+        refusal(413, "request_too_large", "Request exceeds the maximum size"),
+    ],
+)
+def test_a_conversation_that_no_longer_fits_is_laid_on_the_server_under_test(scripted: Answer) -> None:
     with pytest.raises(ServerError) as caught:
-        ask(refusal(400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"))
+        ask(scripted)
     assert caught.value.cause == "context_overflow"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.cli.tiny_project import mcptrials
 from tests.models.fake_openai import Answer, Request, answer, completion, error, fake_openai
 from tests.models.rich_server import INSTRUCTIONS, PNG, RESULT, TOOLS
 from tests.projects import Played, play
@@ -136,6 +137,8 @@ async def test_a_result_is_shown_to_anthropics_models_in_its_own_blocks(tmp_path
     ]
     assert ended.record.params["native_images"] == 1
     assert [reply.native_images for reply in ended.transcript.replies] == [0, 1]
+    page = await anyio.to_thread.run_sync(mcptrials, tmp_path, "show", ended.record.run_id, "task")
+    assert "was shown images themselves, not placeholders: 1 so far" in page.out
 
 
 async def test_what_was_really_sent_is_recorded_and_what_was_dropped(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 from mcptrials.errors import ProviderError, ServerError, TrialError
 
 _OVERFLOW = re.compile(
-    r"context[ _](length|window|size)|maximum context|prompt is too long|input is too long|input token count"
+    r"context[ _](length|window|size|limit)|maximum context|prompt is too long|input is too long|input token count"
     r"|exceeds? the (maximum|max) number of tokens",
     re.IGNORECASE,
 )
-_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _RETRYABLE = frozenset({408, 409, 425})
 _LONGEST_MESSAGE = 500
 _STATUS_OF_CODE = {
