@@ -19,8 +19,6 @@ from mcptrials.frozen import Frozen
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """Names that every provider takes for a function."""
 
-ERROR_MARK = "Error: "
-
 RawTool = Mapping[str, Any]
 """A tool as the server listed it: name, description, inputSchema, annotations ..."""
 
@@ -116,6 +114,9 @@ def provider_name(name: str) -> str:
 def _hashed(name: str) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{re.sub(r'[^a-zA-Z0-9_-]', '_', name)[:55]}_{digest}"
+
+
+ERROR_MARK = "Error: "
 
 
 def present_result(result: Any) -> tuple[str, tuple[Change, ...]]:

@@ -183,11 +183,11 @@ async def test_a_budget_for_thinking_meets_the_limit_of_the_trials_before_the_ru
 
     settings = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
     async with fake_openai(*[strict] * 4) as fake:
-        keys = {"models": [{"model": "anthropic:fake", "base_url": fake.url, "settings": settings}]}
-        keys |= {"servers": {"rich": SERVER}}
-        assert (await play(tmp_path, **keys)).record.passed
+        models = [{"model": "anthropic:fake", "base_url": fake.url, "settings": settings}]
+        assert (await play(tmp_path, models=models, servers={"rich": SERVER})).record.passed
         with pytest.raises(UsageError, match="must be greater than"):
-            await play(tmp_path, **keys, limits={"output_tokens_per_request": 1024})
+            limits = {"output_tokens_per_request": 1024}
+            await play(tmp_path, models=models, servers={"rich": SERVER}, limits=limits)
 
 
 async def test_a_reply_that_fills_the_window_is_laid_on_the_server(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from mcptrials.environment import EnvironmentSpec
 from mcptrials.errors import UsageError
 from mcptrials.project.checks import make_config
 from mcptrials.project.config import HostConfig, ModelConfig, ProjectConfig, ServerConfig
-from mcptrials.project.secrets import Expander, literal_secrets, provider_keys
+from mcptrials.project.secrets import Expander, literal_secrets
 from mcptrials.project.setting import override
 from mcptrials.project.suite import load_suite, make_grader
 from mcptrials.protocols import Limits
@@ -53,15 +53,13 @@ class Project:
             raise UsageError("a project file is a mapping", where=source.where(), hint="begin it with 'version: 1'")
         for setting in settings:
             override(source, setting)
-        environ = os.environ if environ is None else environ
-        expander = Expander(source, environ)
+        expander = Expander(source, os.environ if environ is None else environ)
         value = expander.value(source.value)
         try:
             config = make_config(source, value)
         except UsageError as exc:
             raise expander.scrubbed(exc) from exc
-        secrets = provider_keys(environ) | expander.secrets | literal_secrets(value)
-        return cls(source.path, config, load_suite(config, source), secrets)
+        return cls(source.path, config, load_suite(config, source), expander.secrets | literal_secrets(value))
 
     @property
     def dir(self) -> Path:

@@ -14,7 +14,6 @@ _ASSIGNMENT = re.compile(r"-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(\S.*)", re.DOTALL)
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(\S+)", re.IGNORECASE)
 _SETTINGS = ("env", "headers")
 """Mappings of names that are the user's, where the value alone can make a secret."""
-_PROVIDER_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
 class Expander:
@@ -22,7 +21,7 @@ class Expander:
 
     def __init__(self, source: Source, environ: Mapping[str, str]) -> None:
         self._source, self._environ = source, environ
-        self.secrets: dict[str, str] = {}
+        self.secrets = _provider_keys(environ)
 
     def value(self, value: Any, key: Keys = ()) -> Any:
         if isinstance(value, dict):
@@ -65,12 +64,6 @@ def literal_secrets(value: Any) -> dict[str, str]:
     return found
 
 
-def provider_keys(environ: Mapping[str, str]) -> dict[str, str]:
-    """The keys that models take from the environment by themselves, though the project file does not name them."""
-    given = {name: environ.get(name, "") for name in _PROVIDER_KEYS}
-    return {name: value for name, value in given.items() if looks_secret(name, value, from_environment=True)}
-
-
 def _named_secret(name: str, text: str) -> bool:
     return SECRET_NAME.search(name) is not None and looks_secret(name, text)
 
@@ -108,3 +101,12 @@ def _url_parts(text: str) -> Iterator[tuple[str, str]]:
     if url.password:
         yield "password", unquote(url.password)
     yield from parse_qsl(url.query)
+
+
+_PROVIDER_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+
+
+def _provider_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """The keys that models take from the environment by themselves, though the project file does not name them."""
+    given = {name: environ.get(name, "") for name in _PROVIDER_KEYS}
+    return {name: value for name, value in given.items() if looks_secret(name, value, from_environment=True)}
