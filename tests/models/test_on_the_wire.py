@@ -185,8 +185,8 @@ async def test_a_budget_for_thinking_meets_the_limit_of_the_trials_before_the_ru
     async with fake_openai(*[strict] * 4) as fake:
         models = [{"model": "anthropic:fake", "base_url": fake.url, "settings": settings}]
         assert (await play(tmp_path, models=models, servers={"rich": SERVER})).record.passed
+        limits = {"output_tokens_per_request": 1024}
         with pytest.raises(UsageError, match="must be greater than"):
-            limits = {"output_tokens_per_request": 1024}
             await play(tmp_path, models=models, servers={"rich": SERVER}, limits=limits)
 
 
