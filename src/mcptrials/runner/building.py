@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from mcptrials.runner import preflight
 from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
+from mcptrials.runner.serving import ServerMaker
 from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Trial
@@ -28,19 +30,25 @@ from mcptrials.trial import Trial
 class Workshop:
     """The parts of one run, made once and closed together."""
 
-    def __init__(self, project: Project, suite: Suite, listener: Listener) -> None:
+    def __init__(self, project: Project, suite: Suite, listener: Listener, redactor: Redactor) -> None:
         self.project, self.suite, self._listener = project, suite, listener
+        self.redactor = redactor
+        """Learns the secrets that come up while the run goes on."""
         self.facts: dict[str, dict[str, ServerFacts]] = {}
         self._models: dict[str, Model] = {}
         self._pristine: dict[str, str | None] = {}
         self._environments = {task.id: Environment(project.environment(task), project.dir) for task in suite.tasks}
         self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
         self.places = TrialPlaces.create(project.dir)
+        self._maker = ServerMaker(self.places, redactor, listener.warn)
+        self._servers: dict[str, dict[str, Server]] = {}
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, project: Project, suite: Suite, listener: Listener) -> AsyncIterator["Workshop"]:
-        workshop = cls(project, suite, listener)
+    async def open(
+        cls, project: Project, suite: Suite, listener: Listener, redactor: Redactor
+    ) -> AsyncIterator["Workshop"]:
+        workshop = cls(project, suite, listener, redactor)
         try:
             workshop._make_models()
             yield workshop
@@ -95,25 +103,24 @@ class Workshop:
         configs = self.project.config.servers_of(variant)
         self._listener.notice(f"starting {', '.join(configs) or 'no server'} ({variant})")
         environment = self._environments[self.suite.tasks[0].id]
-        servers = self._servers(variant)
-        self.facts[variant] = await preflight.try_servers(
+        servers = self._servers[variant] = await self._maker.make(configs)
+        facts = await preflight.try_servers(
             servers, configs, environment, self.places, self.project.config.limits.connect_seconds
         )
+        launches = {name: self._maker.launch(config) for name, config in configs.items()}
+        self.facts[variant] = {
+            name: replace(each, launch=launch.facts() if (launch := launches[name]) else None)
+            for name, each in facts.items()
+        }
         for task in self.suite.tasks:
             preflight.refuse_empty_toolset(self.facts[variant], self._filters(task, configs))
-
-    def _servers(self, variant: str) -> dict[str, Server]:
-        stdio = plugins.load("servers", "stdio")
-        return {
-            name: stdio(name=name, command=each.command, args=each.args, env=each.env, cwd=each.cwd)
-            for name, each in self.project.config.servers_of(variant).items()
-        }
 
     def _filters(self, task: Task, configs: Mapping[str, ServerConfig]) -> dict[str, ToolFilter]:
         return {
             name: ToolFilter(
                 allow=config.tools.allow,
                 hide=config.tools.hide,
+                prefix=config.tools.prefix,
                 writes="denied" if self.project.writes(task, config) == "denied" else "allowed",
             )
             for name, config in configs.items()
@@ -150,7 +157,7 @@ class Workshop:
             arms=self._arm_benches(),
             places=self.places,
             writer=writer,
-            redactor=Redactor(self.project.secrets),
+            redactor=self.redactor,
             versions=versions(),
             keep_trial_dirs=self.project.config.keep_trial_dirs,
             stop=Stop(),
@@ -177,7 +184,7 @@ class Workshop:
                 host=self._host(host),
                 model=self._models[_key(model)],
                 pause=pauses[_key(model)],
-                servers=self._servers(arm.variant),
+                servers=self._servers[arm.variant],
                 open_session=partial(_opener, self.facts[arm.variant]),
                 settings=model.settings,
             )

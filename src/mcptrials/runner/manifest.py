@@ -66,10 +66,11 @@ def make_manifest(
 
 
 def _server_hashes(project: Project) -> dict[str, str]:
-    """How the servers are started; not the values of their variables, which may be secrets that change."""
+    """How the servers are started; not the values of variables and headers, which may be secrets that change."""
     return {
         f"{server} of {variant}": canonical_hash(
-            config.model_dump(mode="json", exclude={"env"}) | {"env": sorted(config.env)}
+            config.model_dump(mode="json", exclude={"env", "headers"})
+            | {"env": sorted(config.env), "headers": sorted(config.headers)}
         )
         for variant in project.config.variants
         for server, config in project.config.servers_of(variant).items()
@@ -88,6 +89,7 @@ def with_servers(manifest: Mapping[str, Any], facts: Mapping[str, Mapping[str, S
                 "tools_hash": each.tools_hash,
                 "tools": list(each.tools),
                 "dropped": list(each.problems),
+                "launch": each.launch,
             }
             for name, each in servers.items()
         }
@@ -112,7 +114,10 @@ def check_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 def _frozen(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What a continued run must share with its beginning, by the noun that names it, each as name -> value."""
     own_trials = {f"trials of {task['id']}": task["trials"] for task in manifest["tasks"] if task["trials"]}
-    trials = {"--trials": manifest["trials_asked"] or "not given", "trials in the project file": manifest["project_trials"]}
+    trials = {
+        "--trials": manifest["trials_asked"] or "not given",
+        "trials in the project file": manifest["project_trials"],
+    }
     return {
         "tasks": manifest["task_hashes"],
         "environments": manifest["environment_hashes"],

@@ -1,0 +1,74 @@
+"""HTTP servers on a free port of this machine, each in a thread, for as long as a test needs them."""
+
+import threading
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from mcp.server import MCPServer
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+App = Callable[
+    [MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
+]
+
+
+class Served:
+    """A running server; `stop` ends it at once, whatever it is doing."""
+
+    def __init__(self, app: App, port: int = 0, **tls: Any) -> None:
+        settings = uvicorn.Config(app, "127.0.0.1", port, log_config=None, lifespan="auto", ws="none", **tls)
+        settings.timeout_graceful_shutdown = 0
+        self._server = uvicorn.Server(settings)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+        self._scheme = "https" if tls else "http"
+
+    def start(self) -> "Served":
+        self._thread.start()
+        for _ in range(1000):
+            if self._server.started:
+                self.port = int(self._server.servers[0].sockets[0].getsockname()[1])
+                return self
+            self._thread.join(0.01)
+        raise TimeoutError("the server did not start")
+
+    @property
+    def url(self) -> str:
+        return f"{self._scheme}://127.0.0.1:{self.port}/mcp"
+
+    def stop(self) -> None:
+        self._server.should_exit = self._server.force_exit = True
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+
+@contextmanager
+def serving(app: App, **tls: Any) -> Iterator[Served]:
+    served = Served(app, **tls).start()
+    try:
+        yield served
+    finally:
+        served.stop()
+
+
+def answering(answer: Callable[[Request], Awaitable[Response]]) -> Starlette:
+    """An app that answers every method at `/mcp` in its own way."""
+    return Starlette(routes=[Route("/mcp", answer, methods=["GET", "POST", "DELETE"])])
+
+
+def library() -> MCPServer:
+    """A small server of the SDK."""
+    server = MCPServer("library", instructions="Look books up.")
+
+    @server.tool()
+    def pages(title: str, copies: int = 1) -> dict[str, int]:
+        """How many pages a book has."""
+        if title != "Emma":
+            raise ValueError(f"no book {title!r}")
+        return {"pages": 448 * copies}
+
+    return server
