@@ -1,11 +1,16 @@
 """HTTP servers on a free port of this machine, each in a thread, for as long as a test needs them."""
 
+import datetime
+import ipaddress
 import threading
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from mcp.server import MCPServer
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -47,8 +52,8 @@ class Served:
 
 
 @contextmanager
-def serving(app: App, **tls: Any) -> Iterator[Served]:
-    served = Served(app, **tls).start()
+def serving(app: App, port: int = 0, **tls: Any) -> Iterator[Served]:
+    served = Served(app, port, **tls).start()
     try:
         yield served
     finally:
@@ -72,3 +77,16 @@ def library() -> MCPServer:
         return {"pages": 448 * copies}
 
     return server
+
+
+def key_and_certificate() -> bytes:
+    """A key and a certificate for 127.0.0.1, signed by itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
+    now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
+    host = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now - day, now + day)
+    made = made.add_extension(host, critical=False).add_extension(x509.BasicConstraints(True, None), critical=True)
+    pem = serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return secret + made.sign(key, hashes.SHA256()).public_bytes(pem)

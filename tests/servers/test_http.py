@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount
-from tests.servers.serving import App, Served, answering, library, serving
+from tests.servers.serving import App, Served, answering, key_and_certificate, library, serving
 from tests.servers.talking import Wire, talking
 
 from mcptrials.errors import HarnessError, ServerError, TrialError
@@ -266,10 +266,9 @@ async def test_a_call_that_gets_no_answer_ends_the_session_at_once(
     async def answer(request: Request, _: Any) -> Response:
         return response if request.method == "POST" else Response(status_code=405)
 
-    with anyio.fail_after(20), serving(legacy(answer)) as served:
-        with pytest.raises(ServerError) as caught:
-            async with talking(HttpServer("web", served.url), tmp_path) as talk:
-                await talk.session.call("echo", {}, 10)
+    with anyio.fail_after(20), serving(legacy(answer)) as served, pytest.raises(ServerError) as caught:
+        async with talking(HttpServer("web", served.url), tmp_path) as talk:
+            await talk.session.call("echo", {}, 10)
     assert caught.value.cause == cause
     assert f"{served.url} answered tools/call" in caught.value.message
     assert message in caught.value.message
@@ -280,10 +279,9 @@ async def test_a_refusal_of_us_in_a_trial_is_not_the_servers_fault(status: int, 
     async def answer(request: Request, _: Any) -> Response:
         return Response(status_code=status if request.method == "POST" else 405)
 
-    with anyio.fail_after(20), serving(legacy(answer)) as served:
-        with pytest.raises(HarnessError) as caught:
-            async with talking(HttpServer("web", served.url, {"X-Key": "hidden"}), tmp_path) as talk:
-                await talk.session.call("echo", {}, 10)
+    with anyio.fail_after(20), serving(legacy(answer)) as served, pytest.raises(HarnessError) as caught:
+        async with talking(HttpServer("web", served.url, {"X-Key": "hidden"}), tmp_path) as talk:
+            await talk.session.call("echo", {}, 10)
     assert caught.value.cause == cause
     assert "hidden" not in caught.value.message
     assert cause != "auth" or "what servers.web.headers hold: X-Key" in caught.value.message
@@ -307,27 +305,29 @@ async def test_a_server_that_stops_during_a_call_ends_it_at_once(era: Era, tmp_p
         await reached.wait()
         await anyio.to_thread.run_sync(served.stop)
 
-    with anyio.fail_after(20), pytest.raises(ServerError) as caught:
+    async def play() -> None:
         async with (
             talking(HttpServer("web", served.url), tmp_path, era=era) as talk,
             anyio.create_task_group() as tasks,
         ):
             tasks.start_soon(stop)
             await talk.session.call("hang", {}, 15)
+
+    with anyio.fail_after(20), pytest.raises(ServerError) as caught:
+        await play()
     assert caught.value.cause in ("crash", "contract_violation")
 
 
 async def test_a_server_that_was_restarted_between_calls_has_lost_the_session(tmp_path: Path) -> None:
-    served = Served(library().streamable_http_app()).start()
-    port = served.port
-    with anyio.fail_after(20), pytest.raises(ServerError, match="lost the session"):
+    async def play() -> None:
+        served = Served(library().streamable_http_app()).start()
         async with talking(HttpServer("web", served.url), tmp_path, era="legacy") as talk:
             await anyio.to_thread.run_sync(served.stop)
-            again = await anyio.to_thread.run_sync(Served(library().streamable_http_app(), port).start)
-            try:
+            with serving(library().streamable_http_app(), served.port):
                 await talk.session.call("pages", {"title": "Emma"}, 10)
-            finally:
-                await anyio.to_thread.run_sync(again.stop)
+
+    with anyio.fail_after(20), pytest.raises(ServerError, match="lost the session"):
+        await play()
 
 
 # --- What is no MCP server -----------------------------------------------------------------------------------------
@@ -435,29 +435,8 @@ async def test_a_proxy_of_the_environment_is_not_used_for_this_machine(
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key and a certificate for 127.0.0.1, signed by itself."""
-    import datetime
-    import ipaddress
-
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .add_extension(x509.BasicConstraints(True, None), True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     path = tmp_path_factory.mktemp("tls") / "server.pem"
-    path.write_bytes(secret + made.public_bytes(pem))
+    path.write_bytes(key_and_certificate())
     return path
 
 

@@ -1,6 +1,7 @@
 """Streams of events, however they are cut into pieces."""
 
 from collections.abc import AsyncIterator
+from itertools import pairwise
 
 import anyio
 import pytest
@@ -35,7 +36,7 @@ def read(chunks: list[bytes], max_bytes: int = 1000) -> list[ServerSentEvent]:
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8))
 def test_events_are_the_same_wherever_the_stream_is_cut(cuts: list[int]) -> None:
     ends = [0, *sorted(cuts), len(STREAM)]
-    assert read([STREAM[start:end] for start, end in zip(ends, ends[1:], strict=False)]) == EVENTS
+    assert read([STREAM[start:end] for start, end in pairwise(ends)]) == EVENTS
 
 
 def test_an_event_that_is_too_large_is_refused_before_it_ends() -> None:

@@ -61,9 +61,8 @@ class MessageHeaders:
         if not isinstance(result, dict):
             return
         if message.get("method") == "initialize":
-            version = result.get("protocolVersion")
-            self._version = version if isinstance(version, str) and version.isascii() else None
-            self.session_id = headers.get(SESSION_HEADER)
+            self._version = _sendable(result.get("protocolVersion"))
+            self.session_id = _sendable(headers.get(SESSION_HEADER))
         elif message.get("method") == "tools/list" and modern_version(message):
             tools = result.get("tools")
             for tool in tools if isinstance(tools, list) else ():
@@ -81,6 +80,11 @@ def modern_version(message: Mapping[str, Any]) -> str | None:
     meta = params.get("_meta") if isinstance(params, dict) else None
     version = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, dict) else None
     return version if isinstance(version, str) else None
+
+
+def _sendable(value: Any) -> str | None:
+    """Visible ASCII, as the specification demands; nothing else can be sent back."""
+    return value if isinstance(value, str) and value.isascii() and value.isprintable() and value.strip() else None
 
 
 def _encoded(name: str) -> str:
