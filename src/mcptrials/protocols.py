@@ -193,9 +193,10 @@ class ServerChannel(Protocol):
 
 
 class Server(Protocol):
-    """How to start the server under test."""
+    """How to start the server under test, or where it is."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def open(self, place: Place) -> AbstractAsyncContextManager[ServerChannel]: ...
 

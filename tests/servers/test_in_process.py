@@ -172,6 +172,16 @@ async def test_a_factory_that_gives_no_server_is_found_before_any_trial(
     assert message in str(caught.value)
 
 
+async def test_what_a_server_object_prints_does_not_mix_with_our_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "counter.py").write_text(COUNTER.replace("return server", "print('hello'); return server"), "utf-8")
+    played = await play(tmp_path, DONE, servers={"counter": {"python": "./counter.py:counter"}})
+    assert played.verdict == ("passed", "none", None)
+    printed = capsys.readouterr()
+    assert (printed.out, "hello" in printed.err) == ("", True)
+
+
 async def test_a_factory_may_be_a_coroutine(tmp_path: Path) -> None:
     (tmp_path / "counter.py").write_text(COUNTER, "utf-8")
     played = await play(tmp_path, DONE, servers={"counter": {"python": "./counter.py:later"}})

@@ -21,7 +21,7 @@ from mcptrials.runner import preflight
 from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
-from mcptrials.runner.serving import ServerMaker
+from mcptrials.runner.serving import ServerMaker, own_stdout
 from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Trial
@@ -51,7 +51,8 @@ class Workshop:
         workshop = cls(project, suite, listener, redactor)
         try:
             workshop._make_models()
-            yield workshop
+            with own_stdout(project.config):
+                yield workshop
         finally:
             for model in workshop._models.values():
                 await model.aclose()

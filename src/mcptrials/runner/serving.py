@@ -1,6 +1,8 @@
 """The servers of a variant, made from what the project says of them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 
 from mcptrials import plugins
@@ -8,13 +10,21 @@ from mcptrials.environment import TrialPlaces
 from mcptrials.environment.command import run_command
 from mcptrials.environment.reader import ReadError, last_line
 from mcptrials.errors import HarnessError, UsageError
-from mcptrials.project import ServerConfig
+from mcptrials.project import ProjectConfig, ServerConfig
 from mcptrials.protocols import Place, Server
-from mcptrials.redaction import Redactor
+from mcptrials.redaction import Redactor, looks_secret
 from mcptrials.runner.launch import Launch, LaunchError, find_launch, is_package_runner
 from mcptrials.runner.preflight import no_wire
 
 TOKEN_TIMEOUT_S = 60.0
+
+
+@contextmanager
+def own_stdout(config: ProjectConfig) -> Iterator[None]:
+    """What server objects print in our process goes to stderr: our stdout may be read by a program."""
+    objects = any(server.python for variant in config.variants for server in config.servers_of(variant).values())
+    with redirect_stdout(sys.stderr) if objects else nullcontext():
+        yield
 
 
 class ServerMaker:
@@ -77,7 +87,8 @@ class ServerMaker:
             token = output.strip()
             if not token.isascii() or not token.isprintable() or not token or " " in token:
                 raise HarnessError("auth", f"{where} should print a token and nothing else")
-            self._redactor.add(f"token of {name}", token)
+            if looks_secret("token", token):
+                self._redactor.add(f"token of {name}", token)
             return token
 
         return ask

@@ -168,7 +168,7 @@ class HttpChannel:
             await self._take_refusal(response, sent)
 
     async def _take_refusal(self, response: httpx2.Response, sent: _Sent) -> None:
-        body = await self.exchanges.body(response) if response.status_code >= 400 else b""  # noqa: PLR2004 - client error
+        body = await self._refusing_body(response)
         failure = refusal(response, sent.method, body[:QUOTED].decode("utf-8", "replace"), self._access.credential)
         ours = isinstance(failure, HarnessError)
         lost = response.status_code == 404 and self._headers.session_id is not None  # noqa: PLR2004 - Not Found
@@ -182,6 +182,14 @@ class HttpChannel:
             raise ServerError("contract_violation", f"{shown_url(self._access.url)} {OLD_TRANSPORT}")
         else:
             raise failure
+
+    async def _refusing_body(self, response: httpx2.Response) -> bytes:
+        """Whole where it may hold an error of the protocol; else its beginning will do, for it may never end."""
+        if not response.is_error:
+            return b""
+        if "json" in response.headers.get("content-type", ""):
+            return await self.exchanges.body(response)
+        return (await self.exchanges.quotable(response)).encode()
 
     async def _is_old_transport(self) -> bool:
         """Whether a GET is answered with an `endpoint` event (spec, basic/transports, backwards compatibility)."""

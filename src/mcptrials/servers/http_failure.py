@@ -1,5 +1,6 @@
 """What an HTTP status, a broken connection or a redirect says of a server, as a failure with its blame."""
 
+import os
 import ssl
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -74,8 +75,11 @@ def unreachable(exc: httpx2.HTTPError, url: str, method: str) -> TrialError:
 
 def _reason(exc: BaseException) -> str:
     """The system's word for it, below the client's layers."""
-    reasons = [cause.strerror for cause in _causes(exc) if isinstance(cause, OSError) and cause.strerror]
-    return reasons[-1] if reasons else describe(exc)
+    found = [cause for cause in _causes(exc) if isinstance(cause, OSError) and cause.errno and cause.strerror]
+    if not found:
+        return describe(exc)
+    number, text = found[-1].errno, found[-1].strerror
+    return os.strerror(number) if number and number > 0 else str(text)
 
 
 def _causes(exc: BaseException | None) -> Iterator[BaseException]:
