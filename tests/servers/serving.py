@@ -1,5 +1,6 @@
 """HTTP servers on a free port of this machine, each in a thread, for as long as a test needs them."""
 
+import asyncio
 import datetime
 import ipaddress
 import threading
@@ -22,24 +23,33 @@ App = Callable[
 ]
 
 
+class _Server(uvicorn.Server):
+    """Ends when it is told, not at the next look at the clock."""
+
+    async def main_loop(self) -> None:
+        self.loop, self.stopping = asyncio.get_running_loop(), asyncio.Event()
+        self.running.set()
+        await self.stopping.wait()
+
+    running: threading.Event
+
+
 class Served:
     """A running server; `stop` ends it at once, whatever it is doing."""
 
     def __init__(self, app: App, port: int = 0, **tls: Any) -> None:
         settings = uvicorn.Config(app, "127.0.0.1", port, log_config=None, lifespan="auto", ws="none", **tls)
         settings.timeout_graceful_shutdown = 0
-        self._server = uvicorn.Server(settings)
+        self._server = _Server(settings)
+        self._server.running = threading.Event()
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._scheme = "https" if tls else "http"
 
     def start(self) -> "Served":
         self._thread.start()
-        for _ in range(1000):
-            if self._server.started:
-                self.port = int(self._server.servers[0].sockets[0].getsockname()[1])
-                return self
-            self._thread.join(0.01)
-        raise TimeoutError("the server did not start")
+        assert self._server.running.wait(10)
+        self.port = int(self._server.servers[0].sockets[0].getsockname()[1])
+        return self
 
     @property
     def url(self) -> str:
@@ -47,6 +57,7 @@ class Served:
 
     def stop(self) -> None:
         self._server.should_exit = self._server.force_exit = True
+        self._server.loop.call_soon_threadsafe(self._server.stopping.set)
         self._thread.join(10)
         assert not self._thread.is_alive()
 

@@ -28,9 +28,8 @@ from mcptrials.servers.sse import read_events
 
 _NOTICE_S = 10.0
 """For the answer to what is no request."""
-_MAX_RESUMES = 100
-"""How often a stream that the server cuts off is gone on with."""
-_RETRY_S = 1.0
+_RETRY_S, _MIN_RETRY_S = 1.0, 0.05
+"""Before a stream that the server cuts off is gone on with: by default, and at least."""
 _OLD_TRANSPORT_S = 3.0
 
 
@@ -220,10 +219,8 @@ class HttpChannel:
 
     async def _resume(self, sent: _Sent) -> None:
         """Goes on with a stream that was cut off, if its events have names (spec 2025-11-25: resumability)."""
-        for _ in range(_MAX_RESUMES):
-            if sent.answered or sent.last_event_id is None:
-                return
-            await anyio.sleep(min(sent.retry_s, _NOTICE_S))
+        while not sent.answered and sent.last_event_id is not None:  # until the caller's time is over
+            await anyio.sleep(min(max(sent.retry_s, _MIN_RETRY_S), _NOTICE_S))
             headers = self._headers.of_stream(sent.last_event_id)
             async with self.exchanges.open("GET", headers) as response:
                 if not response.is_success:
@@ -249,7 +246,7 @@ class HttpChannel:
                 self._fail(failure)
                 return
             last = listener.last_event_id
-            await anyio.sleep(min(max(listener.retry_s, 0.1), _NOTICE_S))
+            await anyio.sleep(min(max(listener.retry_s, _MIN_RETRY_S), _NOTICE_S))
 
     def _deliver(self, line: bytes, headers: Mapping[str, str]) -> None:
         """One frame, as it was sent."""
