@@ -104,7 +104,7 @@ async def test_a_wrong_credential_is_named_but_not_shown(guarded: tuple[Guarded,
     path = tmp_path / "mcptrials.yaml"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"servers": {"web": server}}))
     message = await refused(Project.load(tmp_path, environ={"LIBRARY_TOKEN": "wrong-secret-77"}))
-    assert "servers.web.headers hold: Authorization" in message
+    assert "servers.web.headers hold: Authorization (from LIBRARY_TOKEN)" in message
     assert "wrong-secret-77" not in message
 
 

@@ -68,8 +68,10 @@ class ServerMaker:
         token = None
         if config.token_command:
             token = plugins.load("servers", "token")(self._ask(name, config.token_command))
+        found = {header: self._redactor.find(value) for header, value in config.headers.items()}
+        variables = {header: variable for header, variable in found.items() if variable and variable.isidentifier()}
         server: Server = plugins.load("servers", "http")(
-            name=name, url=url, headers=config.headers, token=token, ca_file=ca_file
+            name=name, url=url, headers=config.headers, variables=variables, token=token, ca_file=ca_file
         )
         return server
 

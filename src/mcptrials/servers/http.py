@@ -32,6 +32,8 @@ class HttpServer:
     name: str
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Header -> the variable of the environment that its secret comes from."""
     token: TokenSource | None = None
     ca_file: Path | None = None
 
@@ -61,7 +63,10 @@ class HttpServer:
         if self.token:
             return f"what servers.{self.name}.token_command printed"
         if self.headers:
-            return f"what servers.{self.name}.headers hold: {', '.join(self.headers)}"
+            held = (
+                f"{name} (from {self.variables[name]})" if name in self.variables else name for name in self.headers
+            )
+            return f"what servers.{self.name}.headers hold: {', '.join(held)}"
         return f"us without a credential; add servers.{self.name}.headers or token_command"
 
     def _client(self) -> httpx2.AsyncClient:
