@@ -15,6 +15,7 @@ from mcptrials.errors import UsageError
 from mcptrials.events import PromptGiven
 from mcptrials.project import Project
 from mcptrials.runner import run_async
+from mcptrials.runner.options import Silent
 
 pytestmark = pytest.mark.anyio
 EMMA = calls(call("pages", title="Emma"))
@@ -179,3 +180,23 @@ async def test_the_servers_name_stands_before_its_tools_when_that_is_asked_for(t
     assert tool.shown_name[:55] == f"{name}__pages"[:55]
     assert len(tool.shown_name) == 64
     assert (tool.server, tool.tool) == (name, "pages")
+
+
+async def test_trials_side_by_side_on_one_server_that_may_write_are_warned_of(tmp_path: Path) -> None:
+    with serving(library().streamable_http_app()) as served:
+        for headers, trials, warned in ({}, 2, True), ({"X-Workspace": "{trial_dir}"}, 2, False), ({}, 1, False):
+            listener = Silent()
+            servers = {"web": {"url": served.url, "headers": headers}}
+            project = write_project(tmp_path, [DONE], servers=servers, concurrency=trials)
+            await run_async(project, None, listener)
+            assert any("'web' runs once for all trials, 2 at a time" in each for each in listener.warnings) == warned
+
+
+async def test_a_certificate_that_cannot_be_read_is_found_before_any_trial(tmp_path: Path) -> None:
+    (tmp_path / "bad.pem").write_text("no certificate")
+    for name, message in {
+        "bad.pem": f"ca_file of server 'web': cannot read {tmp_path / 'bad.pem'}",
+        "none.pem": f"servers.web.ca_file: there is no file {str(tmp_path / 'none.pem')!r}; mend the path",
+    }.items():
+        servers = {"web": {"url": "https://127.0.0.1:9/mcp", "ca_file": name}}
+        assert message in await refused(write_project(tmp_path, [DONE], servers=servers))

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +20,7 @@ from mcptrials.runner import preflight
 from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
-from mcptrials.runner.serving import ServerMaker, own_stdout
+from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning
 from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Trial
@@ -108,13 +107,14 @@ class Workshop:
         facts = await preflight.try_servers(
             servers, configs, environment, self.places, self.project.config.limits.connect_seconds
         )
-        launches = {name: self._maker.launch(config) for name, config in configs.items()}
-        self.facts[variant] = {
-            name: replace(each, launch=launch.facts() if (launch := launches[name]) else None)
-            for name, each in facts.items()
-        }
+        self.facts[variant] = {name: self._maker.with_launch(each, configs[name]) for name, each in facts.items()}
         for task in self.suite.tasks:
             preflight.refuse_empty_toolset(self.facts[variant], self._filters(task, configs))
+        rules = self._filters(self.suite.tasks[0], configs)
+        for name, config in configs.items():
+            shown = [tool for tool in facts[name].tools if rules[name].shows(tool)]
+            if warning := sharing_warning(name, config, shown, self.slots().total):
+                self._listener.warn(warning)
 
     def _filters(self, task: Task, configs: Mapping[str, ServerConfig]) -> dict[str, ToolFilter]:
         return {

@@ -1,8 +1,9 @@
 """The servers of a variant, made from what the project says of them."""
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 from mcptrials import plugins
@@ -10,11 +11,12 @@ from mcptrials.environment import TrialPlaces
 from mcptrials.environment.command import run_command
 from mcptrials.environment.reader import ReadError, last_line
 from mcptrials.errors import HarnessError, UsageError
+from mcptrials.presentation import RawTool, read_only
 from mcptrials.project import ProjectConfig, ServerConfig
 from mcptrials.protocols import Place, Server
 from mcptrials.redaction import Redactor, looks_secret
 from mcptrials.runner.launch import Launch, LaunchError, find_launch, is_package_runner
-from mcptrials.runner.preflight import no_wire
+from mcptrials.runner.preflight import ServerFacts, no_wire
 
 TOKEN_TIMEOUT_S = 60.0
 
@@ -25,6 +27,15 @@ def own_stdout(config: ProjectConfig) -> Iterator[None]:
     objects = any(server.python for variant in config.variants for server in config.servers_of(variant).values())
     with redirect_stdout(sys.stderr) if objects else nullcontext():
         yield
+
+
+def sharing_warning(name: str, config: ServerConfig, shown: Iterable[RawTool], concurrency: int) -> str | None:
+    """Trials side by side on one server see each other's changes, unless something tells them apart there."""
+    apart = any("{trial_dir}" in text for text in (config.url or "", *config.headers.values()))
+    if config.url is None or concurrency == 1 or apart or all(map(read_only, shown)):
+        return None
+    what = f"server {name!r} runs once for all trials, {concurrency} at a time, and its tools may write"
+    return f"{what}: what one trial changes, others see; set concurrency: 1, or name {{trial_dir}} in a header"
 
 
 class ServerMaker:
@@ -42,9 +53,10 @@ class ServerMaker:
         """
         return {name: await self._made(name, config) for name, config in configs.items()}
 
-    def launch(self, config: ServerConfig) -> Launch | None:
-        """What a server's package runner starts, if it was found out."""
-        return self._launches.get(_key(config))
+    def with_launch(self, facts: ServerFacts, config: ServerConfig) -> ServerFacts:
+        """Adds what a server's package runner starts, if it was found out."""
+        launch = self._launches.get(_key(config))
+        return replace(facts, launch=launch.facts()) if launch else facts
 
     async def _made(self, name: str, config: ServerConfig) -> Server:
         if config.url is not None:
