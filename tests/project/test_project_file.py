@@ -275,6 +275,11 @@ def test_an_unknown_name_is_refused_with_its_place_and_the_nearest_name(tmp_path
         ),
         (
             "{command: python}",
+            '{url: "http://me:pass@x", token_command: [b]}',
+            "mcptrials.yaml:3: servers.tracker: both 'token_command' and the user in 'url' say who we are; remove one",
+        ),
+        (
+            "{command: python}",
             "{python: server}",
             "mcptrials.yaml:3: servers.tracker.python: a factory is written module:function or ./file.py:function",
         ),

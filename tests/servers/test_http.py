@@ -234,19 +234,21 @@ async def test_a_large_answer_arrives_whole(tmp_path: Path) -> None:
         ('{"jsonrpc":"2.0","id":%d,"result":{"content":[],"n":NaN}}', "application/json", "contract_violation"),
         ('{"jsonrpc":"2.0","id":%d,"result":{', "application/json", "contract_violation"),
         ('data: {"jsonrpc":"2.0","id":%d,\n\n', "text/event-stream; charset=utf-8", "contract_violation"),
+        ('{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"\udcff"}]}}', "application/json", "ok"),
         ('{"jsonrpc":"2.0","id":%d,"error":{"code":-32000,"message":"no"}}', "application/json", "protocol_error"),
     ],
 )
 async def test_a_malformed_answer_is_a_breach_and_not_a_hang(body: str, kind: str, status: str, tmp_path: Path) -> None:
     async def answer(request: Request, message: Any) -> Response:
-        return Response(body % message["id"] if message else "", 200 if message else 405, media_type=kind)
+        sent = (body % message["id"] if message else "").encode("utf-8", "surrogateescape")
+        return Response(sent, 200 if message else 405, media_type=kind)
 
     with anyio.fail_after(20), serving(legacy(answer)) as served:
         async with talking(HttpServer("web", served.url), tmp_path) as talk:
             began = time.monotonic()
             assert (await talk.session.call("echo", {}, 10)).status == status
             assert time.monotonic() - began < 5
-            assert bool(talk.violations) == (status == "contract_violation")
+            assert bool(talk.violations) == (status != "protocol_error")
 
 
 @pytest.mark.parametrize(
@@ -258,6 +260,7 @@ async def test_a_malformed_answer_is_a_breach_and_not_a_hang(body: str, kind: st
         (JSONResponse(fine(99999)), "contract_violation", "with no MCP message, but HTTP 200"),
         (Response("<html>", 200, media_type="text/html"), "contract_violation", "text/html; charset=utf-8: '<html>'"),
         (stream(": nothing\n\n"), "contract_violation", "no MCP message"),
+        (Response('{"id": 7}'.encode("utf-16"), media_type="application/json"), "contract_violation", "no MCP message"),
     ],
 )
 async def test_a_call_that_gets_no_answer_ends_the_session_at_once(

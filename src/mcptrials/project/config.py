@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from mcptrials.environment import EnvironmentSpec
 from mcptrials.frozen import Items, UserData
-from mcptrials.project.endpoint import check_header, check_url
+from mcptrials.project.endpoint import check_header, check_url, has_user
 from mcptrials.protocols import Limits
 from mcptrials.task import Task
 
@@ -78,8 +78,13 @@ class ServerConfig(UserData):
             for key in keys if kind != kinds[0] else ():
                 if getattr(self, key):
                     raise ValueError(f"'{key}' goes with '{kind}', not with '{kinds[0]}'")
-        if self.token_command and any(name.lower() == "authorization" for name in self.headers):
-            raise ValueError("both 'token_command' and the header 'Authorization' say who we are; remove one")
+        who = {
+            "'token_command'": self.token_command,
+            "the header 'Authorization'": any(name.lower() == "authorization" for name in self.headers),
+            "the user in 'url'": self.url and has_user(self.url),
+        }
+        if len(said := [what for what, is_there in who.items() if is_there]) > 1:
+            raise ValueError(f"both {said[0]} and {said[1]} say who we are; remove one")
         return self
 
     def patched(self, patch: Mapping[str, Any]) -> "ServerConfig":

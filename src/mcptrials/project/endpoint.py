@@ -23,6 +23,11 @@ def check_url(value: str) -> None:
         raise ValueError("is a URL of ASCII characters without spaces: write others in their %-form")
 
 
+def has_user(url: str) -> bool:
+    """Whether a URL says who we are: `https://user:password@host`."""
+    return urlsplit(url).username is not None
+
+
 def check_header(name: str, value: str) -> None:
     """Raises:
     ValueError: HTTP cannot carry it, or it is the client's own. The value is not quoted: it may be a secret.

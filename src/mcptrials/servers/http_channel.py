@@ -252,7 +252,7 @@ class HttpChannel:
         """One frame, as it was sent."""
         self._wire.frame("in", time.monotonic(), line)
         try:
-            value = json.loads(line)
+            value = json.loads(line.decode("utf-8", "replace"))  # UTF-8 only (spec, basic/transports)
         except (ValueError, RecursionError):
             value = None
         for sent in self._answered_by(line, value):
