@@ -78,6 +78,10 @@ class ServerConfig(UserData):
             for key in keys if kind != kinds[0] else ():
                 if getattr(self, key):
                     raise ValueError(f"'{key}' goes with '{kind}', not with '{kinds[0]}'")
+        return self
+
+    @model_validator(mode="after")
+    def _says_once_who_we_are(self) -> "ServerConfig":
         who = {
             "'token_command'": self.token_command,
             "the header 'Authorization'": any(name.lower() == "authorization" for name in self.headers),
