@@ -71,7 +71,7 @@ class ServerStarted(Frozen):
 
 
 class ServerExited(Frozen):
-    """A server's process is gone."""
+    """A server is gone, or our connection to it."""
 
     kind: Literal["server_exited"] = "server_exited"
     at_ms: float
@@ -79,7 +79,7 @@ class ServerExited(Frozen):
     server: str
     exit_code: int | None
     how: str
-    """closed (ended by itself after its input was closed), terminated, killed, or crashed."""
+    """closed (it ended by itself when its input did), terminated, killed, crashed, or abandoned (its thread hangs)."""
     stderr_bytes: int
     stderr_tail: str
     left_processes: int = 0

@@ -25,7 +25,13 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "scripted": "mcptrials.models.scripted:Scripted",
     },
     "hosts": {"loop": "mcptrials.hosts.loop:Loop"},
-    "servers": {"stdio": "mcptrials.servers.stdio:StdioServer", "session": "mcptrials.servers.session:open_session"},
+    "servers": {
+        "http": "mcptrials.servers.http:HttpServer",
+        "python": "mcptrials.servers.in_process:in_process_server",
+        "session": "mcptrials.servers.session:open_session",
+        "stdio": "mcptrials.servers.stdio:StdioServer",
+        "token": "mcptrials.servers.token:TokenSource",
+    },
     "graders": {
         "call_order": "mcptrials.graders.call_rules:CallOrder",
         "exact_answer": "mcptrials.graders.exact_answer:ExactAnswer",

@@ -41,6 +41,8 @@ class ToolFilter(Frozen):
     hide: tuple[str, ...] = ()
     writes: Literal["allowed", "denied"] = "allowed"
     """denied: only tools that declare `readOnlyHint: true`, or that `allow` names."""
+    prefix: Literal["collision", "always"] = "collision"
+    """When the server's name stands before a tool's."""
 
     def shows(self, tool: RawTool) -> bool:
         name = tool["name"]
@@ -68,11 +70,12 @@ def present_tools(
     changes: list[Change] = []
     count = Counter(tool["name"] for tools in listings.values() for tool in tools)
     for server, tool in ((server, tool) for server, tools in listings.items() for tool in tools):
-        name = tool["name"]
-        if not filters.get(server, ToolFilter()).shows(tool):
+        name, rule = tool["name"], filters.get(server, ToolFilter())
+        if not rule.shows(tool):
             changes.append(Change("tool_filter", f"{server}/{name}", name, None))
             continue
-        shown_name = provider_name(name if count[name] == 1 else f"{server}__{name}")
+        bare = rule.prefix == "collision" and count[name] == 1
+        shown_name = provider_name(name if bare else f"{server}__{name}")
         if shown_name in shown:
             shown_name = _hashed(f"{server}__{name}")
         if shown_name != name:

@@ -161,10 +161,10 @@ class WireLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerExit:
-    """How a server's process ended."""
+    """How a server ended; without a process there is no exit code."""
 
     exit_code: int | None
-    how: Literal["closed", "terminated", "killed", "crashed"]
+    how: Literal["closed", "terminated", "killed", "crashed", "abandoned"]
     ms: float
     stderr_bytes: int
     stderr_tail: str
@@ -182,6 +182,7 @@ class ServerChannel(Protocol):
 
         Raises:
             EOFError: the server closed its output.
+            TrialError: why nothing more will come, with its blame.
         """
         ...
 
@@ -193,13 +194,16 @@ class ServerChannel(Protocol):
         """How the server ended, once it has."""
         ...
 
-    def stderr_tail(self) -> str: ...
+    def stderr_tail(self) -> str | None:
+        """None for a server that has none of its own."""
+        ...
 
 
 class Server(Protocol):
-    """How to start the server under test."""
+    """How to start the server under test, or where it is."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def open(self, place: Place) -> AbstractAsyncContextManager[ServerChannel]: ...
 
@@ -232,7 +236,8 @@ class ServerSession(Protocol):
         """One call; what comes of it is a result, also a refusal, a silence or the server's end.
 
         Raises:
-            ServerError: contract_violation, when what the server writes cannot be read any further.
+            ServerError: crash or contract_violation, when what the server writes cannot be read any further.
+            HarnessError: auth or rate_limit, when it refuses us.
         """
         ...
 

@@ -17,6 +17,7 @@ BROAD_EXCEPTS = [
     "cli/outcome.py",  # the outermost boundary: a bug ends in exit code 70
     "errors.py",  # `boundary` attributes what fails inside
     "executors/local.py",  # the other trials are cancelled first, then it is raised again
+    "servers/thread_channel.py",  # a server's own thread: what ends it is told to the trial
 ]
 LATE_IMPORTS = {
     "stats/quantile.py",  # scipy.special, when an interval is computed

@@ -112,7 +112,8 @@ def _rest(event: Event, limit: int) -> Iterator[Line]:
         case Failure():
             yield f"[{_at(event)}] {event.blame}: {event.cause}: {event.message}", "bold red"
         case ServerExited() if event.how != "closed" or event.exit_code:
-            yield f"[{_at(event)}] server {event.server} ended: {event.how}, exit code {event.exit_code}", "yellow"
+            code = "" if event.exit_code is None else f", exit code {event.exit_code}"
+            yield f"[{_at(event)}] server {event.server} ended: {event.how}{code}", "yellow"
             yield from _indented(_short(event.stderr_tail.strip(), limit), "dim")
 
 

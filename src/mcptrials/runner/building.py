@@ -20,6 +20,7 @@ from mcptrials.runner import preflight
 from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
+from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning
 from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Trial
@@ -28,22 +29,29 @@ from mcptrials.trial import Trial
 class Workshop:
     """The parts of one run, made once and closed together."""
 
-    def __init__(self, project: Project, suite: Suite, listener: Listener) -> None:
+    def __init__(self, project: Project, suite: Suite, listener: Listener, redactor: Redactor) -> None:
         self.project, self.suite, self._listener = project, suite, listener
+        self.redactor = redactor
+        """Learns the secrets that come up while the run goes on."""
         self.facts: dict[str, dict[str, ServerFacts]] = {}
         self._models: dict[str, Model] = {}
         self._pristine: dict[str, str | None] = {}
         self._environments = {task.id: Environment(project.environment(task), project.dir) for task in suite.tasks}
         self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
         self.places = TrialPlaces.create(project.dir)
+        self._maker = ServerMaker(self.places, redactor, listener.warn)
+        self._servers: dict[str, dict[str, Server]] = {}
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, project: Project, suite: Suite, listener: Listener) -> AsyncIterator["Workshop"]:
-        workshop = cls(project, suite, listener)
+    async def open(
+        cls, project: Project, suite: Suite, listener: Listener, redactor: Redactor
+    ) -> AsyncIterator["Workshop"]:
+        workshop = cls(project, suite, listener, redactor)
         try:
             workshop._make_models()
-            yield workshop
+            with own_stdout(project.config):
+                yield workshop
         finally:
             for model in workshop._models.values():
                 await model.aclose()
@@ -96,25 +104,25 @@ class Workshop:
         configs = self.project.config.servers_of(variant)
         self._listener.notice(f"starting {', '.join(configs) or 'no server'} ({variant})")
         environment = self._environments[self.suite.tasks[0].id]
-        servers = self._servers(variant)
-        self.facts[variant] = await preflight.try_servers(
+        servers = self._servers[variant] = await self._maker.make(configs)
+        facts = await preflight.try_servers(
             servers, configs, environment, self.places, self.project.config.limits.connect_seconds
         )
+        self.facts[variant] = {name: self._maker.with_launch(each, configs[name]) for name, each in facts.items()}
         for task in self.suite.tasks:
             preflight.refuse_empty_toolset(self.facts[variant], self._filters(task, configs))
-
-    def _servers(self, variant: str) -> dict[str, Server]:
-        stdio = plugins.load("servers", "stdio")
-        return {
-            name: stdio(name=name, command=each.command, args=each.args, env=each.env, cwd=each.cwd)
-            for name, each in self.project.config.servers_of(variant).items()
-        }
+        rules = self._filters(self.suite.tasks[0], configs)
+        for name, config in configs.items():
+            shown = [tool for tool in facts[name].tools if rules[name].shows(tool)]
+            if warning := sharing_warning(name, config, shown, self.slots().total):
+                self._listener.warn(warning)
 
     def _filters(self, task: Task, configs: Mapping[str, ServerConfig]) -> dict[str, ToolFilter]:
         return {
             name: ToolFilter(
                 allow=config.tools.allow,
                 hide=config.tools.hide,
+                prefix=config.tools.prefix,
                 writes="denied" if self.project.writes(task, config) == "denied" else "allowed",
             )
             for name, config in configs.items()
@@ -151,7 +159,7 @@ class Workshop:
             arms=self._arm_benches(),
             places=self.places,
             writer=writer,
-            redactor=Redactor(self.project.secrets),
+            redactor=self.redactor,
             versions=versions(),
             keep_trial_dirs=self.project.config.keep_trial_dirs,
             stop=Stop(),
@@ -178,7 +186,7 @@ class Workshop:
                 host=self._host(host),
                 model=self._models[_key(model)],
                 pause=pauses[_key(model)],
-                servers=self._servers(arm.variant),
+                servers=self._servers[arm.variant],
                 open_session=partial(_opener, self.facts[arm.variant]),
                 settings=model.settings,
             )

@@ -44,6 +44,8 @@ class ServerFacts:
     tools: tuple[Mapping[str, Any], ...]
     instructions: str | None
     problems: tuple[str, ...]
+    launch: Mapping[str, Any] | None = None
+    """What its package runner starts, and of which version."""
 
 
 class NoWire:
@@ -114,10 +116,12 @@ async def try_servers(
     place = places.make(no_wire)
     open_session = plugins.load("servers", "session")
     facts: dict[str, ServerFacts] = {}
+    tried = None
     try:
         await environment.prepare(place)
         async with AsyncExitStack() as stack:
             for name, server in servers.items():
+                tried = configs[name]
                 channel = await stack.enter_async_context(server.open(place))
                 hooks = SessionHooks(lambda *_: None, lambda *_: None)
                 session = await stack.enter_async_context(
@@ -125,13 +129,24 @@ async def try_servers(
                 )
                 facts[name] = _facts(session)
     except TrialError as exc:
-        hint = "run its command by hand" if isinstance(exc, ServerError) else "mend the environment"
-        raise UsageError(exc.message, hint=hint) from exc
+        raise UsageError(exc.message, hint=_server_hint(exc, tried)) from exc
     finally:
         places.remove(place)
     for name, config in configs.items():
         _refuse_broken_list(facts[name], config)
     return facts
+
+
+def _server_hint(exc: TrialError, config: ServerConfig | None) -> str:
+    if config is None:
+        return "mend the environment"
+    if exc.cause == "auth":
+        return "check the credential"
+    if config.url is not None:
+        return "check 'url' and that the server runs there"
+    if config.python is not None:
+        return f"call {config.python} by hand"
+    return "run its command by hand" if isinstance(exc, ServerError) else "mend the environment"
 
 
 def _facts(session: Any) -> ServerFacts:
