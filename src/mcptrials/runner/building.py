@@ -33,7 +33,10 @@ class Workshop:
         self.facts: dict[str, dict[str, ServerFacts]] = {}
         self._models: dict[str, Model] = {}
         self._pristine: dict[str, str | None] = {}
-        self._environments = {task.id: Environment(project.environment(task), project.dir) for task in suite.tasks}
+        load = partial(plugins.load, "readers", project_dir=project.dir)
+        self._environments = {
+            task.id: Environment(project.environment(task), project.dir, load) for task in suite.tasks
+        }
         self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
         self.places = TrialPlaces.create(project.dir)
 
@@ -179,6 +182,7 @@ class Workshop:
                 pause=pauses[_key(model)],
                 servers=self._servers(arm.variant),
                 open_session=partial(_opener, self.facts[arm.variant]),
+                continue_session=plugins.load("servers", "continuation"),
                 settings=model.settings,
             )
             for arm_id, (arm, model, host) in self.project.arms().items()

@@ -12,7 +12,8 @@ import anyio
 
 from mcptrials import plugins
 from mcptrials.environment import Environment, TrialPlaces
-from mcptrials.environment.reader import ReadError, last_line, run_command
+from mcptrials.environment.command import last_line, run_command
+from mcptrials.environment.remains import ReadError
 from mcptrials.errors import HarnessError, ProviderError, ServerError, TrialError, UsageError
 from mcptrials.events import ToolShown
 from mcptrials.models.patient import Patient, Pause, RetryPolicy
