@@ -1,7 +1,7 @@
 """Databases other than SQLite, through SQLAlchemy (extra `sql`): read in a transaction that may not write."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import date, time
 from typing import Any
 
@@ -49,11 +49,11 @@ class Database:
                 connection.exec_driver_sql(setting.format(ms=self._timeout_ms))
             streamed = statement.lstrip("( \n\t").lower().startswith(_STREAMED)
             options = {"stream_results": True, "max_row_buffer": 1000} if streamed else {}
-            result = connection.execute(sqlalchemy.text(statement), dict(bound), execution_options=options)
-            if not result.returns_rows:
-                return [], []
-            rows = bounded([_plain(value) for value in row] for row in result)
-            return rows, list(result.keys())
+            with closing(connection.execute(sqlalchemy.text(statement), bound, execution_options=options)) as result:
+                if not result.returns_rows:
+                    return [], []
+                rows = bounded([_plain(value) for value in row] for row in result)
+                return rows, list(result.keys())
 
     def execute(self, statements: str) -> None:
         """Statements as they stand, kept when all of them succeed.

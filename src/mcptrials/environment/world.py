@@ -136,9 +136,17 @@ class Environment:
     def is_read_before_close(self, query: StateQuery) -> bool:
         """Whether the answer to a question is looked for while the servers still run."""
         try:
-            return self._find(query)[0].before_close
+            return self.reader_of(query).before_close
         except LookupError:
             return False
+
+    def reader_of(self, query: StateQuery) -> Reader:
+        """What answers a question.
+
+        Raises:
+            LookupError: no reader does, or several do.
+        """
+        return self._find(query)[0]
 
     async def read(self, query: StateQuery, place: Place, servers: LiveServers | None = None) -> StateValue:
         """The answer to a grader's question. A reader that fails is a value with an error, never an exception."""

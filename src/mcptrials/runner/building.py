@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from mcptrials import plugins
-from mcptrials.environment import Environment, TrialPlaces
+from mcptrials.environment import Environment, Reader, TrialPlaces
 from mcptrials.executors.local import Slots
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
@@ -104,6 +104,12 @@ class Workshop:
         )
         for task in self.suite.tasks:
             preflight.refuse_empty_toolset(self.facts[variant], self._filters(task, configs))
+            preflight.refuse_unknown_tools(self.facts[variant], self._readers(task))
+
+    def _readers(self, task: Task) -> list[Reader]:
+        """What the graders of a task will have read."""
+        graders = [make_grader(spec, self.project.dir) for spec in task.graders]
+        return [self._environments[task.id].reader_of(query) for grader in graders for query in grader.needs(task)]
 
     def _servers(self, variant: str) -> dict[str, Server]:
         stdio = plugins.load("servers", "stdio")
