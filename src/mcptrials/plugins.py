@@ -14,7 +14,7 @@ from typing import Any, Literal
 from mcptrials.errors import HarnessError, UsageError, boundary
 from mcptrials.source import nearest
 
-Kind = Literal["models", "hosts", "servers", "graders"]
+Kind = Literal["models", "hosts", "servers", "graders", "readers"]
 
 BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     "models": {
@@ -27,10 +27,15 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     "hosts": {"loop": "mcptrials.hosts.loop:Loop"},
     "servers": {
         "http": "mcptrials.servers.http:HttpServer",
+        "continuation": "mcptrials.servers.session:continue_session",
         "python": "mcptrials.servers.in_process:in_process_server",
         "session": "mcptrials.servers.session:open_session",
         "stdio": "mcptrials.servers.stdio:StdioServer",
         "token": "mcptrials.servers.token:TokenSource",
+    },
+    "readers": {
+        "database": "mcptrials.environment.database:Database",
+        "http": "mcptrials.environment.http_request:fetch",
     },
     "graders": {
         "call_order": "mcptrials.graders.call_rules:CallOrder",

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from mcptrials import plugins
-from mcptrials.environment import Environment, TrialPlaces
+from mcptrials.environment import Environment, Reader, TrialPlaces
 from mcptrials.executors.local import Slots
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
@@ -36,7 +36,10 @@ class Workshop:
         self.facts: dict[str, dict[str, ServerFacts]] = {}
         self._models: dict[str, Model] = {}
         self._pristine: dict[str, str | None] = {}
-        self._environments = {task.id: Environment(project.environment(task), project.dir) for task in suite.tasks}
+        load = partial(plugins.load, "readers", project_dir=project.dir)
+        self._environments = {
+            task.id: Environment(project.environment(task), project.dir, load) for task in suite.tasks
+        }
         self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
         self.places = TrialPlaces.create(project.dir)
         self._maker = ServerMaker(self.places, redactor, listener.warn)
@@ -111,11 +114,17 @@ class Workshop:
         self.facts[variant] = {name: self._maker.with_launch(each, configs[name]) for name, each in facts.items()}
         for task in self.suite.tasks:
             preflight.refuse_empty_toolset(self.facts[variant], self._filters(task, configs))
+            preflight.refuse_unknown_tools(self.facts[variant], self._readers(task))
         rules = self._filters(self.suite.tasks[0], configs)
         for name, config in configs.items():
             shown = [tool for tool in facts[name].tools if rules[name].shows(tool)]
             if warning := sharing_warning(name, config, shown, self.slots().total):
                 self._listener.warn(warning)
+
+    def _readers(self, task: Task) -> list[Reader]:
+        """What the graders of a task will have read."""
+        graders = [make_grader(spec, self.project.dir) for spec in task.graders]
+        return [self._environments[task.id].reader_of(query) for grader in graders for query in grader.needs(task)]
 
     def _filters(self, task: Task, configs: Mapping[str, ServerConfig]) -> dict[str, ToolFilter]:
         return {
@@ -188,6 +197,7 @@ class Workshop:
                 pause=pauses[_key(model)],
                 servers=self._servers[arm.variant],
                 open_session=partial(_opener, self.facts[arm.variant]),
+                continue_session=plugins.load("servers", "continuation"),
                 settings=model.settings,
             )
             for arm_id, (arm, model, host) in self.project.arms().items()
