@@ -53,7 +53,8 @@ class Workshop:
         workshop = cls(project, suite, listener, redactor)
         try:
             workshop._make_models()
-            with own_stdout(project.config):
+            readers = [reader for task in suite.tasks for reader in workshop._readers(task)]
+            with own_stdout(project.config, readers):
                 yield workshop
         finally:
             for model in workshop._models.values():

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mcptrials import plugins
-from mcptrials.environment import TrialPlaces
+from mcptrials.environment import PythonReader, Reader, TrialPlaces
 from mcptrials.environment.command import run_command
 from mcptrials.environment.reader import ReadError, last_line
 from mcptrials.errors import HarnessError, UsageError
@@ -22,10 +22,11 @@ TOKEN_TIMEOUT_S = 60.0
 
 
 @contextmanager
-def own_stdout(config: ProjectConfig) -> Iterator[None]:
-    """What server objects print in our process goes to stderr: our stdout may be read by a program."""
+def own_stdout(config: ProjectConfig, readers: Iterable[Reader]) -> Iterator[None]:
+    """What the user's Python prints in our process goes to stderr: our stdout may be read by a program."""
     objects = any(server.python for variant in config.variants for server in config.servers_of(variant).values())
-    with redirect_stdout(sys.stderr) if objects else nullcontext():
+    functions = any(isinstance(reader, PythonReader) for reader in readers)
+    with redirect_stdout(sys.stderr) if objects or functions else nullcontext():
         yield
 
 
