@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mcptrials.dialect import Dialect
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
@@ -48,6 +49,7 @@ class ArmBench:
     servers: Mapping[str, Server]
     open_session: SessionOpener
     settings: Mapping[str, Any]
+    dialect: Dialect
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,8 +99,20 @@ class Workshop:
         self.facts[variant] = await preflight.try_servers(
             servers, configs, environment, self.places, self.project.config.limits.connect_seconds
         )
-        for task in self.suite.tasks:
-            preflight.refuse_empty_toolset(self.facts[variant], self._filters(task, configs))
+        for filters in self.filters(variant):
+            preflight.refuse_empty_toolset(self.facts[variant], filters)
+            for model in self.project.config.models:
+                preflight.refuse_tools(model, self.facts[variant], filters)
+
+    def filters(self, variant: str) -> list[dict[str, ToolFilter]]:
+        """Which tools a variant's tasks show; each selection once."""
+        configs = self.project.config.servers_of(variant)
+        found = [self._filters(task, configs) for task in self.suite.tasks]
+        return list({repr(each): each for each in found}.values())
+
+    def servers(self, variant: str) -> dict[str, Server]:
+        """A variant's servers, not started."""
+        return self._servers(variant)
 
     def _servers(self, variant: str) -> dict[str, Server]:
         stdio = plugins.load("servers", "stdio")
@@ -180,6 +192,7 @@ class Workshop:
                 servers=self._servers(arm.variant),
                 open_session=partial(_opener, self.facts[arm.variant]),
                 settings=model.settings,
+                dialect=model.dialect,
             )
             for arm_id, (arm, model, host) in self.project.arms().items()
         }
