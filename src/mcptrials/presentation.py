@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcptrials.dialect import EXACT, Dialect, Obstacle, adapt
+from mcptrials.dialect import EXACT, Dialect, adapt
 from mcptrials.encoding import dump_text
 from mcptrials.events import ToolShown
 from mcptrials.frozen import Frozen
@@ -102,19 +102,6 @@ def _schema(server: str, tool: RawTool, dialect: Dialect, changes: list[Change])
     if left := len(adapted.rewrites) - len(told):
         changes.append(Change("schema", subject, None, f"{left} more changes of the same schema"))
     return adapted.schema
-
-
-def refused_tools(
-    listings: Mapping[str, Sequence[RawTool]], filters: Mapping[str, ToolFilter], dialect: Dialect
-) -> dict[str, tuple[Obstacle, ...]]:
-    """The tools shown that the provider would refuse whatever is changed, by `server/name`, with the reasons."""
-    found = {
-        f"{server}/{tool['name']}": adapt(tool.get("inputSchema"), dialect).obstacles
-        for server, tools in listings.items()
-        for tool in tools
-        if filters.get(server, ToolFilter()).shows(tool)
-    }
-    return {name: obstacles for name, obstacles in found.items() if obstacles}
 
 
 def _description(server: str, tool: RawTool, changes: list[Change]) -> str | None:

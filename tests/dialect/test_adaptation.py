@@ -7,8 +7,21 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
-from mcptrials.dialect import ANTHROPIC, DIALECTS, EXACT, GEMINI, LLAMA_CPP, OPENAI, Adapted, Dialect, adapt, dialect_of
+from mcptrials.dialect import (
+    ANTHROPIC,
+    DIALECTS,
+    EXACT,
+    GEMINI,
+    LLAMA_CPP,
+    OPENAI,
+    VALID,
+    Adapted,
+    Dialect,
+    adapt,
+    dialect_of,
+)
 from mcptrials.dialect.adaptation import MAX_NODES
 
 STRING: dict[str, Any] = {"type": "string"}
@@ -349,3 +362,14 @@ def test_any_json_is_adapted_without_a_crash_and_a_second_time_without_a_change(
         assert adapted.schema is given_
     if not adapted.obstacles and not adapt(adapted.schema, dialect).obstacles:
         assert told(adapt(adapted.schema, dialect)) == []
+
+
+@settings(deadline=None, max_examples=150)
+@given(inner=SCHEMAS)
+def test_what_is_valid_by_the_metaschema_has_no_fault_and_what_is_not_has_one(inner: Any) -> None:
+    given_ = {"type": "object", **inner}
+    local = all(each.what.find("$ref") < 0 for each in adapt(given_, VALID).obstacles)
+    if local:
+        assert (adapt(given_, VALID).obstacles == ()) == Draft202012Validator(
+            Draft202012Validator.META_SCHEMA
+        ).is_valid(given_)

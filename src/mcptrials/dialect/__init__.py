@@ -1,7 +1,17 @@
 """Dialects: which tool names and schemas a provider takes, and the least change that makes it take one."""
 
 from mcptrials.dialect.adaptation import Adapted, Obstacle, Rewrite, adapt
-from mcptrials.dialect.providers import ANTHROPIC, DIALECTS, EXACT, GEMINI, LLAMA_CPP, OPENAI, Dialect, dialect_of
+from mcptrials.dialect.providers import (
+    ANTHROPIC,
+    DIALECTS,
+    EXACT,
+    GEMINI,
+    LLAMA_CPP,
+    OPENAI,
+    VALID,
+    Dialect,
+    dialect_of,
+)
 
 __all__ = [
     "ANTHROPIC",
@@ -10,6 +20,7 @@ __all__ = [
     "GEMINI",
     "LLAMA_CPP",
     "OPENAI",
+    "VALID",
     "Adapted",
     "Dialect",
     "Obstacle",

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mcptrials.dialect.keyword import type_faults
 from mcptrials.dialect.providers import Dialect
 from mcptrials.dialect.reference import is_plain, resolve
 
@@ -145,8 +146,8 @@ class _Walk:
         return node, trail
 
     def _ruled(self, node: dict[str, Any], path: str) -> dict[str, Any]:
-        self._checked(node, path)
-        given = node
+        for fault in type_faults(node):
+            self._refuse(path, fault)
         for rule in self._dialect.rules * ROUNDS:
             if rule.root_only and path != "$":
                 continue
@@ -154,19 +155,14 @@ class _Walk:
             if changed is not node:
                 self.rewrites.append(_rewrite(rule.name, path, node, changed))
                 node = changed
-        if node is not given:
-            self._checked(node, path)
+        for check in self._dialect.checks:
+            for fault in check(node, path == "$"):
+                self._refuse(path, fault)
         return node
 
-    def _checked(self, node: Mapping[str, Any], path: str) -> None:
-        for check in self._dialect.checks:
-            for what in check(node, path == "$"):
-                self._refuse(path, what)
-
     def _refuse(self, path: str, what: str) -> None:
-        obstacle = Obstacle(path, what)
-        if len(self.obstacles) < MAX_OBSTACLES and obstacle not in self.obstacles:
-            self.obstacles.append(obstacle)
+        if len(self.obstacles) < MAX_OBSTACLES:
+            self.obstacles.append(Obstacle(path, what))
 
 
 def _rewrite(rule: str, path: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Rewrite:

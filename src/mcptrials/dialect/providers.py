@@ -7,13 +7,14 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from mcptrials.dialect import rules
+from mcptrials.dialect.keyword import keyword_faults, newest_draft_faults
 from mcptrials.dialect.rules import Rule
 
 Inline = Literal["none", "odd", "all"]
 """Which references are written out: odd ones are those that lead through a list, an anchor or to the whole document."""
 
 Check = Callable[[Mapping[str, Any], bool], Iterator[str]]
-"""What no rule can mend of a schema; told whether it is the root."""
+"""What is wrong with a schema when all rules were applied; told whether it is the root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Dialect:
 
 EXACT = Dialect("exact")
 """Nothing is changed and nothing refused: the server's own schemas."""
+VALID = Dialect("2020-12", checks=(newest_draft_faults,))
+"""Nothing is changed; what it refuses is wrong for everyone."""
 
 # Source kinds: [error] the provider's own error message, in public reports; [docs] its reference; [fix] the change that
 # made it work, in public reports. Lengths of descriptions are not limited: OpenAI's former 1,024 characters are
@@ -50,7 +53,7 @@ OPENAI = Dialect(
         rules.ADD_ITEMS,  # [error] array schema missing items; also where `array` is one of several types
         rules.REQUIRED_IS_A_LIST,  # [error] ... is not of type 'array'
     ),
-    checks=(rules.known_types,),  # [error] 'any' is not valid under any of the given schemas
+    checks=(keyword_faults,),  # [error] ... is not of type ...
     max_tools=128,  # [error] array too long. Expected an array with maximum length 128
 )
 ANTHROPIC = Dialect(
@@ -62,7 +65,10 @@ ANTHROPIC = Dialect(
         rules.REQUIRED_IS_A_LIST,  # [error] the same
         rules.NEW_DRAFT_ONLY,  # [error] the same, for a `$schema` that names another draft
     ),
-    checks=(rules.known_types, rules.anthropic_keys),  # [error] Property keys should match pattern ...
+    checks=(
+        newest_draft_faults,  # [error] It must match JSON Schema draft 2020-12
+        rules.anthropic_keys,  # [error] Property keys should match pattern ...
+    ),
 )
 GEMINI = Dialect(
     "gemini",
@@ -81,7 +87,7 @@ GEMINI = Dialect(
         rules.REQUIRED_IS_DEFINED,  # [error] required[0]: property is not defined
         rules.GEMINI_KEYS_ONLY,  # [docs] the fields of Schema; [error] Unknown name "$schema": Cannot find field
     ),
-    checks=(rules.known_types,),
+    checks=(keyword_faults,),  # [error] Invalid value at ...
     inline="all",  # [docs] Schema has no $ref
     booleans=False,  # [docs] a Schema is a message
     max_tools=512,  # [error] At most 512 function declarations can be specified

@@ -22,7 +22,6 @@ class Rule:
     root_only: bool = False
 
 
-_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _GEMINI_KEYS = frozenset(
     {"type", "format", "title", "description", "nullable", "enum", "default", "example", "propertyOrdering"}
@@ -285,14 +284,6 @@ GEMINI_KEYS_ONLY = Rule("drop_keywords", _gemini_keys)
 
 
 # --- What cannot be mended -------------------------------------------------------------------------------------------
-
-
-def known_types(node: Mapping[str, Any], root: bool) -> Iterator[str]:
-    """Types that JSON Schema does not have."""
-    del root
-    for kind in _types(node) if "type" in node else ():
-        if not isinstance(kind, str) or kind not in _TYPES:
-            yield f"has a type {kind!r:.40}, which JSON Schema does not have"
 
 
 def anthropic_keys(node: Mapping[str, Any], root: bool) -> Iterator[str]:

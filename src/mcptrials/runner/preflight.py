@@ -11,12 +11,13 @@ from urllib.parse import urlsplit
 import anyio
 
 from mcptrials import plugins
+from mcptrials.dialect import adapt
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.environment.reader import ReadError, last_line, run_command
 from mcptrials.errors import HarnessError, ProviderError, ServerError, TrialError, UsageError
 from mcptrials.events import ToolShown
 from mcptrials.models.patient import Patient, Pause, RetryPolicy
-from mcptrials.presentation import ToolFilter, present_tools, refused_tools
+from mcptrials.presentation import ToolFilter, present_tools
 from mcptrials.project import ModelConfig, Project, ServerConfig
 from mcptrials.protocols import Model, Place, Server, SessionHooks, Startable, User
 from mcptrials.rollout import TrialClock
@@ -179,18 +180,16 @@ def refuse_tools(model: ModelConfig, facts: Mapping[str, ServerFacts], filters: 
     Raises:
         UsageError: names the tool and the place in its schema.
     """
-    listings = {name: each.tools for name, each in facts.items()}
     dialect, where = model.dialect, f"model {model.model!r}"
-    hint = "mend the server, hide the tool with tools.hide, or give the model 'schema: exact' to try it as it is"
-    for tool, (first, *more) in refused_tools(listings, filters, dialect).items():
-        also = f" (and {len(more)} more)" if more else ""
-        raise UsageError(
-            f"{dialect.name} refuses tool {tool!r}: {first.path} {first.what}{also}", where=where, hint=hint
-        )
-    count = sum(filters.get(name, ToolFilter()).shows(tool) for name in listings for tool in listings[name])
-    if dialect.max_tools is not None and count > dialect.max_tools:
-        what = f"{dialect.name} takes {dialect.max_tools} tools at most, and {count} are shown"
+    shown = [(name, tool) for name, each in facts.items() for tool in each.tools if filters[name].shows(tool)]
+    if dialect.max_tools is not None and len(shown) > dialect.max_tools:
+        what = f"{dialect.name} takes {dialect.max_tools} tools at most, and {len(shown)} are shown"
         raise UsageError(what, where=where, hint="choose some with servers.<name>.tools.allow or tools.hide")
+    hint = "mend the server, hide the tool with tools.hide, or give the model 'schema: exact' to try it as it is"
+    for server, tool in shown:
+        for first in adapt(tool.get("inputSchema"), dialect).obstacles[:1]:
+            what = f"{dialect.name} refuses tool {server + '/' + tool['name']!r}: {first.path} {first.what}"
+            raise UsageError(what, where=where, hint=hint)
 
 
 def make_model(config: ModelConfig, project_dir: Path, progress: Callable[[str, int, int], None]) -> Model:
