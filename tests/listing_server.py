@@ -2,7 +2,7 @@
 
 It answers a known tool with the arguments it got, and an unknown one or wrong arguments as tool errors. Words:
 `accepting` (answers everything), `changing` and `shuffling` (the second list is another, or in another order),
-`picky` (refuses arguments that fit the schema).
+`once` (never answers a second time), `picky` (refuses arguments that fit the schema).
 """
 
 import json
@@ -48,6 +48,8 @@ for line in sys.stdin:
     message = json.loads(line)
     if "id" in message:
         found = answer(message["method"], message.get("params") or {})
+        if lists > 1 and "once" in WORDS:
+            continue
         outcome = {"result": found} if found is not None else {"error": {"code": -32601, "message": "unknown method"}}
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], **outcome}) + "\n")
         sys.stdout.flush()

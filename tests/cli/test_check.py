@@ -182,11 +182,12 @@ def test_a_server_that_fails_costs_none_of_the_others(tmp_path: Path, commands: 
         "hangs": faulty("hang"),
         "endless": faulty("same_cursor"),
         "changing": listing(tmp_path, [tool("a"), tool("b")], "9", "changing"),
+        "once": listing(tmp_path, [tool("a")], "9", "once"),
         "good": listing(tmp_path, [tool("a")]),
     }
     began = time.monotonic()
     folder = project(tmp_path / "p", servers=servers)
-    data = check(commands, folder, "--set", "limits.call_seconds=0.5")
+    data = check(commands, folder, "--set", "limits.call_seconds=0.5", "--set", "limits.connect_seconds=3")
     assert time.monotonic() - began < 30
     failures = {line["subject"]: line["what"] for line in data["lines"] if line["level"] == "fail"}
     assert {name: what.partition(":")[0] for name, what in failures.items()} == {
@@ -196,6 +197,7 @@ def test_a_server_that_fails_costs_none_of_the_others(tmp_path: Path, commands: 
         "hangs": "a call of a tool it does not have is not answered within 0.5 s",
         "endless": "the pages of tools/list do not end",
         "changing": "listed other tools the second time",
+        "once": "did not list its tools again within 3 s",
     }
     assert said(data, "fail", subject="good") == []
 

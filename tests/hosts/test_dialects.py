@@ -1,6 +1,7 @@
 """What a model is shown is adapted to its provider and recorded; what a server is sent, and judged by, is its own."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,9 @@ from tests.projects import DONE, Played, call, calls, play, write_project
 
 from mcptrials.errors import UsageError
 from mcptrials.events import PresentationChange, PromptGiven
+from mcptrials.presentation import NAME
+from mcptrials.report import summarise
+from mcptrials.store import Run
 
 pytestmark = pytest.mark.anyio
 
@@ -131,3 +135,29 @@ def test_an_unknown_dialect_and_a_bad_endpoint_are_errors_of_the_file(tmp_path: 
     for address in ("ftp://x", "127.0.0.1:8901", "http://[bad", "http://"):
         with pytest.raises(UsageError, match="base_url"):
             write_project(tmp_path, [DONE], models=[{"model": "openai:x", "base_url": address}])
+
+
+async def test_what_a_server_refuses_though_its_schema_allows_it_is_counted_by_tool(tmp_path: Path) -> None:
+    servers = listing(tmp_path, tool(), tool("strict"))
+    servers["server"]["args"] += ["1", "picky"]
+    turn = calls(call("find", q="x"), call("find", n=1), call("strict", n=0))
+    played = await play(tmp_path, turn, DONE, servers=servers, models=model("gemini"))
+    assert played.statuses == ["tool_error"] * 3
+    [run] = (tmp_path / "runs").iterdir()
+    rows = {row["name"]: row for row in summarise(Run.load(run))["tools"]}
+    assert (rows["find"]["calls"], rows["find"]["rejected_though_valid"]) == (2, 2)
+    assert (rows["strict"]["argument_errors"], rows["strict"]["rejected_though_valid"]) == (1, 0)
+
+
+async def test_long_names_of_two_servers_are_cut_and_stay_apart(tmp_path: Path) -> None:
+    servers = {}
+    for name in ("production_database_one", "production_database_two"):
+        servers |= {name: listing(tmp_path, tool("x" * 60), tool("x" * 59 + "y"))["server"]}
+    for schema in ("openai", "gemini"):
+        folder = tmp_path / schema
+        folder.mkdir()
+        played = await play(folder, DONE, servers=servers, models=model(schema))
+        assert len(shown(played)) == 4
+        assert all(NAME.fullmatch(name) for name in shown(played))
+        told = Counter(each.policy for each in changes(played))
+        assert told == Counter(tool_name=4, schema=8 if schema == "gemini" else 0)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcptrials import plugins
 from mcptrials.audit.line import Level, Line
-from mcptrials.audit.listing import listing_lines
+from mcptrials.audit.listing import listing_lines, relisting_line
 from mcptrials.audit.probing import probe_lines
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.errors import ServerError, TrialError
@@ -94,8 +94,11 @@ async def _try(server: Server, ground: Ground, place: Place, served: Served, bre
         )
         served.tools = tuple(session.tools)
         _tell_start(served, session)
-        served.lines += await listing_lines(ground.label, session, ground.config, connect_s)
-        served.lines += await probe_lines(ground.label, session, ground.filters, ground.limits.call_seconds)
+        served.lines += listing_lines(ground.label, session, ground.config)
+        probes = await probe_lines(ground.label, session, ground.filters, ground.limits.call_seconds)
+        served.lines += probes
+        if all(line.level != "fail" for line in probes):
+            served.lines.append(await relisting_line(ground.label, session, connect_s))
     return channel.exited()
 
 
