@@ -1,4 +1,4 @@
-"""The order of an audit: files, environment, servers, providers, models, numbers; nothing stops at the first fault."""
+"""The order of an audit, from files to numbers; nothing stops at the first fault."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 
+from mcptrials.audit.idling import idling_lines
 from mcptrials.audit.line import Audit, Line
 from mcptrials.audit.modelling import model_lines
 from mcptrials.audit.numbers import number_lines
@@ -50,6 +51,7 @@ async def _check(project: Project, offline: bool, notice: Callable[[str], None])
     workshop = Workshop(project, project.suite, Silent())
     try:
         lines = [*_file_lines(project), *await _environment_lines(project, workshop)]
+        lines += await idling_lines(project, workshop)
         served = {}
         for asked in _servers(project):
             notice(f"starting {asked.label}")

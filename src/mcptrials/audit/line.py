@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Section = Literal["files", "environment", "servers", "providers", "models", "numbers"]
+Section = Literal["files", "environment", "tasks", "servers", "providers", "models", "numbers"]
 Level = Literal["ok", "warn", "fail"]
 LEVELS: tuple[Level, ...] = ("ok", "warn", "fail")
 
