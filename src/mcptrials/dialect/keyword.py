@@ -81,6 +81,10 @@ def newest_draft_faults(node: Mapping[str, Any], root: bool) -> Iterator[str]:
 def type_faults(node: Mapping[str, Any]) -> Iterator[str]:
     """Types that JSON Schema does not have."""
     kind = node.get("type", "object")
-    for each in kind if isinstance(kind, list) else (kind,):
+    several = kind if isinstance(kind, list) else [kind]
+    different = {each for each in several[: len(TYPES)] if isinstance(each, str)}
+    if isinstance(kind, list) and (not kind or len(different) < len(kind)):
+        yield f"has the types {kind!r:.60}, which should be different ones"
+    for each in several[: len(TYPES)]:
         if not isinstance(each, str) or each not in TYPES:
             yield f"has a type {each!r:.40}, which JSON Schema does not have"

@@ -14,6 +14,9 @@ def resolve(root: Any, ref: Any) -> Any:
     Raises:
         LookupError: it leads out of the document, or nowhere in it.
     """
+    own = root.get("$id") if isinstance(root, Mapping) else None
+    if isinstance(ref, str) and isinstance(own, str) and own:
+        ref = "#" if ref == own else ref.removeprefix(own.removesuffix("#"))
     if not isinstance(ref, str) or not ref.startswith("#"):
         raise LookupError("leads out of the schema, and is never fetched")
     pointer = unquote(ref[1:])

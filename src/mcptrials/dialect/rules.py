@@ -71,21 +71,26 @@ def _branches(root: Node, value: Any) -> list[Mapping[str, Any]]:
     return found
 
 
+def _names(value: Any) -> dict[str, None]:
+    """The texts of a list, in order, each once."""
+    return {name: None for name in value if isinstance(name, str)} if isinstance(value, list) else {}
+
+
 def _joined(node: Node, branches: list[Mapping[str, Any]], *, all_hold: bool) -> Node:
     """The node with the properties of its branches; what a branch requires is required only if all of them hold."""
     joined, properties, required = dict(node), node.get("properties"), node.get("required")
     properties = dict(properties) if isinstance(properties, Mapping) else {}
-    required = list(required) if isinstance(required, list) else []
+    required = _names(required)
     for branch in branches:
         held, needed = branch.get("properties"), branch.get("required")
         for name, schema in held.items() if isinstance(held, Mapping) else ():
             properties.setdefault(name, schema)
         if all_hold:
-            required += [name for name in needed if name not in required] if isinstance(needed, list) else []
+            required |= _names(needed)
             for key, value in branch.items():
                 if key not in ("properties", "required", "allOf", "$ref"):
                     joined.setdefault(key, value)
-    grown = {"properties": properties, "required": required}
+    grown = {"properties": properties, "required": list(required)}
     return joined | {key: value for key, value in grown.items() if value and value != node.get(key)}
 
 
