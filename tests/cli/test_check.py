@@ -271,6 +271,18 @@ def test_what_each_provider_makes_of_each_tool_is_known_without_asking_a_model(
     ]
 
 
+def test_what_is_announced_is_what_a_trial_shows(tmp_path: Path, commands: Preloaded) -> None:
+    models = [{"model": "scripted:script.yaml", "schema": "gemini"}]
+    script = {"sums": {"steps": [{"answer": "5"}]}}
+    servers = {"shop": listing(tmp_path, [tool("odd", ODD)])}
+    folder = make_project(tmp_path / "p", [asks("sums")], script, servers=servers, models=models, trials=1)
+    [row] = check(commands, folder)["tools"]
+    assert commands.run(folder, "run", "--name", "one", "-q").code == 0
+    page = commands.run(folder, "show", "one", "sums-1").out
+    for change in row["providers"]["gemini"]["rewrites"]:
+        assert f"shown differently (schema): shop/odd {change['rule']} at {change['path']}" in page
+
+
 def test_another_model_can_be_checked_for_besides_the_projects(sound: Path, commands: Preloaded) -> None:
     data = check(commands, sound, "--model", "openai:gpt", "--model", "openai:gpt")
     assert said(data, "ok", "providers")[:2] == [
