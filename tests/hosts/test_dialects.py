@@ -150,7 +150,7 @@ async def test_what_a_server_refuses_though_its_schema_allows_it_is_counted_by_t
 
 
 async def test_long_names_of_two_servers_are_cut_and_stay_apart(tmp_path: Path) -> None:
-    servers = {}
+    servers: dict[str, Any] = {}
     for name in ("production_database_one", "production_database_two"):
         servers |= {name: listing(tmp_path, tool("x" * 60), tool("x" * 59 + "y"))["server"]}
     for schema in ("openai", "gemini"):
