@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt
 TRIALS ?= 2
 
-.PHONY: demo test test-local check format bench constraints clean
+.PHONY: demo test test-local check format schemas bench constraints clean
 
 demo: $(VENV)/.demo  ## evaluate the example server with a local model: no key, no account
 	@$(BIN)/mcptrials demo --trials $(TRIALS)
@@ -27,6 +27,10 @@ check: $(VENV)/.dev  ## format, lint, types, import layers
 format: $(VENV)/.dev
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+schemas: $(VENV)/.dev  ## the JSON Schemas of project and task files, for editors
+	@$(BIN)/mcptrials check --schema project > docs/mcptrials.schema.json
+	@$(BIN)/mcptrials check --schema tasks > docs/tasks.schema.json
 
 bench: $(VENV)/.dev $(PEER)/.ready  ## speed and memory beside a peer, in one run
 	@$(BIN)/python bench/run.py

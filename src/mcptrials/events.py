@@ -115,6 +115,10 @@ class PresentationChange(Frozen):
     subject: str
     before: Any = None
     after: Any = None
+    rule: str | None = None
+    """Which of the policy's rules."""
+    path: str | None = None
+    """Where in the subject, as a JSON path."""
 
 
 class ModelRequest(Frozen):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, field_validator
 
+from mcptrials.dialect import EXACT, Dialect
 from mcptrials.events import CallAsked, CallStatus, Event, ToolShown, Usage
 from mcptrials.frozen import Frozen, UserData
 from mcptrials.presentation import RawTool, ToolFilter
@@ -304,6 +305,8 @@ class HostContext:
     filters: Mapping[str, ToolFilter]
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Sampling settings of the arm's model."""
+    dialect: Dialect = EXACT
+    """What the arm's provider takes."""
 
 
 @dataclass(frozen=True, slots=True)

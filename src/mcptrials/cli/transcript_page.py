@@ -97,7 +97,8 @@ def _lines(event: Event, limit: int) -> Iterator[Line]:
 def _rest(event: Event, limit: int) -> Iterator[Line]:
     match event:
         case PresentationChange():
-            yield f"    shown differently ({event.policy}): {event.subject}", "dim"
+            place = f" {event.rule} at {event.path}" if event.rule else ""
+            yield f"    shown differently ({event.policy}): {event.subject}{place}", "dim"
         case ContractViolation():
             yield f"[{_at(event)}] server {event.server} broke the protocol: {event.what}: {event.detail}", "yellow"
         case ServerLog():

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from mcptrials.dialect import Dialect, dialect_of
 from mcptrials.environment import EnvironmentSpec
 from mcptrials.frozen import Items, UserData
 from mcptrials.project.endpoint import check_header, check_url, has_user
@@ -111,6 +113,8 @@ class ModelConfig(UserData):
     headers: dict[str, str] = {}
     settings: dict[str, Any] = {}
     concurrency: int | None = Field(default=None, ge=1)
+    schema_: Literal["exact", "openai", "anthropic", "gemini", "llama_cpp"] | None = Field(default=None, alias="schema")
+    """Whose dialect the tools are adapted to; `exact` changes nothing. By default the provider's, if it is known."""
 
     @field_validator("model")
     @classmethod
@@ -120,11 +124,24 @@ class ModelConfig(UserData):
             raise ValueError("a model is written ADAPTER:NAME, such as openai:NAME, local:NAME or scripted:FILE")
         return value
 
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        if value is not None:
+            parts = urlsplit(value)  # raises ValueError itself for brackets that do not close
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError("an endpoint is written http://... or https://...")
+        return value
+
     @property
     def adapter(self) -> str:
         """The plug's name; the whole of `module:attr`."""
         adapter = self.model.partition(":")[0]
         return self.model if "/" in adapter or "." in adapter else adapter
+
+    @property
+    def dialect(self) -> Dialect:
+        return dialect_of(self.adapter, self.base_url, self.schema_)
 
 
 class HostConfig(UserData):

@@ -65,6 +65,9 @@ class Workshop:
         for config in self.project.config.models:
             self._models[_key(config)] = preflight.make_model(config, self.project.dir, self._listener.progressed)
 
+    def environment(self, task: Task) -> Environment:
+        return self._environments[task.id]
+
     def environment_hashes(self) -> dict[str, str]:
         """By task id."""
         return self._fingerprints
@@ -114,13 +117,26 @@ class Workshop:
         )
         self.facts[variant] = {name: self._maker.with_launch(each, configs[name]) for name, each in facts.items()}
         for task in self.suite.tasks:
-            preflight.refuse_empty_toolset(self.facts[variant], self._filters(task, configs))
             preflight.refuse_unknown_tools(self.facts[variant], self._readers(task))
+        for filters in self.filters(variant):
+            preflight.refuse_empty_toolset(self.facts[variant], filters)
+            for model in self.project.config.models:
+                preflight.refuse_tools(model, self.facts[variant], filters)
         rules = self._filters(self.suite.tasks[0], configs)
         for name, config in configs.items():
             shown = [tool for tool in facts[name].tools if rules[name].shows(tool)]
             if warning := sharing_warning(name, config, shown, self.slots().total):
                 self._listener.warn(warning)
+
+    def filters(self, variant: str) -> list[dict[str, ToolFilter]]:
+        """Which tools a variant's tasks show; each selection once."""
+        configs = self.project.config.servers_of(variant)
+        found = [self._filters(task, configs) for task in self.suite.tasks]
+        return list({repr(each): each for each in found}.values())
+
+    async def servers(self, variant: str) -> dict[str, Server]:
+        """A variant's servers, not started."""
+        return await self._maker.make(self.project.config.servers_of(variant))
 
     def _readers(self, task: Task) -> list[Reader]:
         """What the graders of a task will have read."""
@@ -200,6 +216,7 @@ class Workshop:
                 open_session=partial(_opener, self.facts[arm.variant]),
                 continue_session=plugins.load("servers", "continuation"),
                 settings=model.settings,
+                dialect=model.dialect,
             )
             for arm_id, (arm, model, host) in self.project.arms().items()
         }

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from mcptrials import plugins
+from mcptrials.dialect import adapt
 from mcptrials.environment import Environment, Reader, ToolReader, TrialPlaces
 from mcptrials.environment.command import last_line, run_command
 from mcptrials.environment.remains import ReadError
@@ -204,6 +205,24 @@ def refuse_empty_toolset(facts: Mapping[str, ServerFacts], filters: Mapping[str,
             what += ": without a declared environment only tools with readOnlyHint: true are"
         hint = "declare an 'environment', or name the tools under servers.<name>.tools.allow"
         raise UsageError(what, where=", ".join(f"server {name!r}" for name in facts), hint=hint)
+
+
+def refuse_tools(model: ModelConfig, facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter]) -> None:
+    """A provider that refuses one tool refuses every request: better said before any spend.
+
+    Raises:
+        UsageError: names the tool and the place in its schema.
+    """
+    dialect, where = model.dialect, f"model {model.model!r}"
+    shown = [(name, tool) for name, each in facts.items() for tool in each.tools if filters[name].shows(tool)]
+    if dialect.max_tools is not None and len(shown) > dialect.max_tools:
+        what = f"{dialect.name} takes {dialect.max_tools} tools at most, and {len(shown)} are shown"
+        raise UsageError(what, where=where, hint="choose some with servers.<name>.tools.allow or tools.hide")
+    hint = "mend the server, hide the tool with tools.hide, or give the model 'schema: exact' to try it as it is"
+    for server, tool in shown:
+        for first in adapt(tool.get("inputSchema"), dialect).obstacles[:1]:
+            what = f"{dialect.name} refuses tool {server + '/' + tool['name']!r}: {first.path} {first.what}"
+            raise UsageError(what, where=where, hint=hint)
 
 
 def make_model(config: ModelConfig, project_dir: Path, progress: Callable[[str, int, int], None]) -> Model:
