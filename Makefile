@@ -51,7 +51,7 @@ bench: $(VENV)/.dev $(PEER)/.ready  ## speed and memory beside a peer, in one ru
 
 constraints: $(VENV)/.uv  ## take the newest versions that fit
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --no-emit-index-url \
-		--no-emit-find-links --extra local --group dev --python-version 3.11 pyproject.toml tests/uv.in -o constraints.txt
+		--no-emit-find-links --extra local --extra sql --group dev --python-version 3.11 pyproject.toml tests/uv.in -o constraints.txt
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --no-emit-index-url \
 		--no-emit-find-links --python-version 3.11 tests/sdk1.in -o tests/sdk1.txt
 	@for file in tests/real_servers/requirements/*.in examples/*/requirements.in; do \
@@ -70,7 +70,7 @@ $(VENV)/.demo: $(VENV)/.uv pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.uv pyproject.toml
-	@$(INSTALL) --editable . --group dev
+	@$(INSTALL) --editable '.[sql]' --group dev
 	@touch $@
 
 # Servers built with version 1 of the MCP SDK cannot share an environment with version 2.

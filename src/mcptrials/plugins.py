@@ -14,7 +14,7 @@ from typing import Any, Literal
 from mcptrials.errors import HarnessError, UsageError, boundary
 from mcptrials.source import nearest
 
-Kind = Literal["models", "hosts", "servers", "graders"]
+Kind = Literal["models", "hosts", "servers", "graders", "readers"]
 
 BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     "models": {
@@ -23,7 +23,15 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "scripted": "mcptrials.models.scripted:Scripted",
     },
     "hosts": {"loop": "mcptrials.hosts.loop:Loop"},
-    "servers": {"stdio": "mcptrials.servers.stdio:StdioServer", "session": "mcptrials.servers.session:open_session"},
+    "servers": {
+        "stdio": "mcptrials.servers.stdio:StdioServer",
+        "session": "mcptrials.servers.session:open_session",
+        "continuation": "mcptrials.servers.session:continue_session",
+    },
+    "readers": {
+        "database": "mcptrials.environment.database:Database",
+        "http": "mcptrials.environment.http_request:fetch",
+    },
     "graders": {
         "call_order": "mcptrials.graders.call_rules:CallOrder",
         "exact_answer": "mcptrials.graders.exact_answer:ExactAnswer",

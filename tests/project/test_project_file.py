@@ -161,7 +161,8 @@ UNKNOWN_KEYS = [
     ),
     (
         "environment:\n  state_hash: [{file: x, valu: json}]",
-        "mcptrials.yaml:7: environment.state_hash[0].valu: unknown key 'valu'; known here: as, file, path",
+        "mcptrials.yaml:7: environment.state_hash[0].valu: unknown key 'valu'; "
+        "known here: as, before_close, file, path",
     ),
     (
         "variants:\n  v2:\n    tracker: {arg: [x]}",
@@ -339,19 +340,20 @@ READER = "environment:\n  readers:\n    "
         (
             READER + "q: {sqll: select 1}",
             "mcptrials.yaml:8: environment.readers.q: a reader has "
-            "exactly one of sql, file, command; this one has sqll",
+            "exactly one of sql, file, command, tool, http, python; this one has sqll",
         ),
         (
             READER + "q: {sql: select 1, file: x}",
             "mcptrials.yaml:8: environment.readers.q: a reader has "
-            "exactly one of sql, file, command; this one has sql, file",
+            "exactly one of sql, file, command, tool, http, python; this one has sql, file",
         ),
         (
             READER + "q: 3",
-            "mcptrials.yaml:8: environment.readers.q: a reader is a mapping with one of sql, file, command",
+            "mcptrials.yaml:8: environment.readers.q: a reader is a mapping with one of "
+            "sql, file, command, tool, http, python",
         ),
         (READER + "q: {sql: select 1}", "mcptrials.yaml:8: environment.readers.q: key 'url' is missing"),
-        (READER + "q: {sql: '', url: x}", "mcptrials.yaml:8: environment.readers.q.sql: is empty, not ''"),
+        (READER + "q: {sql: '', url: sqlite:///x}", "mcptrials.yaml:8: environment.readers.q.sql: is empty, not ''"),
         (
             READER + "q: {command: []}",
             "mcptrials.yaml:8: environment.readers.q.command: should have at least 1 item(s)",
@@ -370,11 +372,11 @@ READER = "environment:\n  readers:\n    "
             "mcptrials.yaml:8: environment.readers.q.path: path 'a[' is malformed at '['; write a.b[0].c",
         ),
         (
-            READER + "'of {a}': {sql: 'select :b, :c', url: x}",
+            READER + "'of {a}': {sql: 'select :b, :c', url: sqlite:///x}",
             'mcptrials.yaml:8: environment.readers["of {a}"]: the reader uses b, c, which the pattern does not name',
         ),
         (
-            READER + "'{a} of {a}': {sql: 'select :a', url: x}",
+            READER + "'{a} of {a}': {sql: 'select :a', url: sqlite:///x}",
             'mcptrials.yaml:8: environment.readers["{a} of {a}"]: the pattern has one name twice',
         ),
     ],
@@ -385,7 +387,7 @@ def test_an_environment_that_cannot_work_is_refused_with_its_place(tmp_path: Pat
 
 def test_colons_in_literals_and_comments_of_sql_are_no_parameters(tmp_path: Path) -> None:
     sql = "select 'a:b', \\\"c:d\\\" from t -- :e\n where x = :key /* :f */ and y = 'it''s :g'"
-    more = f'environment:\n  readers:\n    "of {{key}}": {{url: x, sql: "{sql}"}}'
+    more = f'environment:\n  readers:\n    "of {{key}}": {{url: sqlite:///x, sql: "{sql}"}}'
     assert project(tmp_path, with_line(SMALL, more)).config.environment is not None
 
 

@@ -16,6 +16,10 @@ _SETTINGS = ("env", "headers")
 """Mappings of names that are the user's, where the value alone can make a secret."""
 
 
+_QUESTION = {"args", "params", "body"}
+"""What a reader asks for: there `key` names a record, not a password."""
+
+
 class Expander:
     """Fills in `${VAR}` and notes which values are secrets."""
 
@@ -55,6 +59,8 @@ def literal_secrets(value: Any) -> dict[str, str]:
     """Name -> value of the secrets that stand in an expanded project file."""
     found: dict[str, str] = {}
     for key, name, text in _texts(value, (), ""):
+        if key[:2] == ("environment", "readers") and _QUESTION & set(key):
+            continue
         secret = looks_secret(name, text) if set(_SETTINGS) & set(key) else _named_secret(name, text)
         if secret and "{trial_dir}" not in text:
             found[dotted(key)] = text

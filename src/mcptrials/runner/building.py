@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from mcptrials import plugins
-from mcptrials.environment import Environment, TrialPlaces
+from mcptrials.environment import Environment, Reader, TrialPlaces
 from mcptrials.executors.local import Slots
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
@@ -33,7 +33,10 @@ class Workshop:
         self.facts: dict[str, dict[str, ServerFacts]] = {}
         self._models: dict[str, Model] = {}
         self._pristine: dict[str, str | None] = {}
-        self._environments = {task.id: Environment(project.environment(task), project.dir) for task in suite.tasks}
+        load = partial(plugins.load, "readers", project_dir=project.dir)
+        self._environments = {
+            task.id: Environment(project.environment(task), project.dir, load) for task in suite.tasks
+        }
         self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
         self.places = TrialPlaces.create(project.dir)
 
@@ -101,6 +104,12 @@ class Workshop:
         )
         for task in self.suite.tasks:
             preflight.refuse_empty_toolset(self.facts[variant], self._filters(task, configs))
+            preflight.refuse_unknown_tools(self.facts[variant], self._readers(task))
+
+    def _readers(self, task: Task) -> list[Reader]:
+        """What the graders of a task will have read."""
+        graders = [make_grader(spec, self.project.dir) for spec in task.graders]
+        return [self._environments[task.id].reader_of(query) for grader in graders for query in grader.needs(task)]
 
     def _servers(self, variant: str) -> dict[str, Server]:
         stdio = plugins.load("servers", "stdio")
@@ -179,6 +188,7 @@ class Workshop:
                 pause=pauses[_key(model)],
                 servers=self._servers(arm.variant),
                 open_session=partial(_opener, self.facts[arm.variant]),
+                continue_session=plugins.load("servers", "continuation"),
                 settings=model.settings,
             )
             for arm_id, (arm, model, host) in self.project.arms().items()

@@ -112,7 +112,10 @@ def check_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 def _frozen(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What a continued run must share with its beginning, by the noun that names it, each as name -> value."""
     own_trials = {f"trials of {task['id']}": task["trials"] for task in manifest["tasks"] if task["trials"]}
-    trials = {"--trials": manifest["trials_asked"] or "not given", "trials in the project file": manifest["project_trials"]}
+    trials = {
+        "--trials": manifest["trials_asked"] or "not given",
+        "trials in the project file": manifest["project_trials"],
+    }
     return {
         "tasks": manifest["task_hashes"],
         "environments": manifest["environment_hashes"],

@@ -1,7 +1,7 @@
 """Deterministic checks before any spend: the project's commands, the environment, the servers, the models."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import anyio
 
 from mcptrials import plugins
-from mcptrials.environment import Environment, TrialPlaces
-from mcptrials.environment.reader import ReadError, last_line, run_command
+from mcptrials.environment import Environment, Reader, ToolReader, TrialPlaces
+from mcptrials.environment.command import last_line, run_command
+from mcptrials.environment.remains import ReadError
 from mcptrials.errors import HarnessError, ProviderError, ServerError, TrialError, UsageError
 from mcptrials.events import ToolShown
 from mcptrials.models.patient import Patient, Pause, RetryPolicy
@@ -155,6 +156,21 @@ def _refuse_broken_list(facts: ServerFacts, config: ServerConfig) -> None:
     for name in (*(config.tools.allow or ()), *config.tools.hide):
         if name not in names:
             raise UsageError(f"it has no tool {name!r} to allow or hide", where=where, hint=nearest(name, names))
+
+
+def refuse_unknown_tools(facts: Mapping[str, ServerFacts], readers: Iterable[Reader]) -> None:
+    """What a reader asks for after a trial must be there; that the model may see it is not needed.
+
+    Raises:
+        UsageError: names the nearest tool.
+    """
+    for reader in readers:
+        if isinstance(reader, ToolReader) and facts:
+            server, tool = reader.target(facts)
+            names = [str(each["name"]) for each in facts[server].tools]
+            if tool not in names and not facts[server].problems:
+                what = f"it has no tool {tool!r}, which a reader asks for"
+                raise UsageError(what, where=f"server {server!r}", hint=nearest(tool, names))
 
 
 def refuse_empty_toolset(facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter]) -> None:
