@@ -64,8 +64,8 @@ async def test_names_of_a_query_are_bound_and_never_pasted(project: Path, url: s
     reader = {"sql": "select label from labels where key = :key and rank::text = :rank", "url": url}
     for key, value in (("A", "x"), ("A' or '1'='1", []), ("A'; drop table labels; --", [])):
         assert await asked(project, "{rank} of {key}", reader, f"1 of {key}") == StateValue(value=value)
-    reader = {"sql": {"statement": "select label from labels where rank = :rank", "url": url}}
-    assert await asked(project, "rank {rank}", reader, "rank 2") == StateValue(value="y")
+    nested = {"sql": {"statement": "select label from labels where rank = :rank", "url": url}}
+    assert await asked(project, "rank {rank}", nested, "rank 2") == StateValue(value="y")
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ async def test_a_query_that_runs_away_is_stopped_here_and_there(project: Path, u
 
 
 async def test_a_reset_that_a_database_refuses_is_a_fault_of_the_harness(project: Path, url: str) -> None:
-    spec = {"reset": [{"sql": "delete from labels; insert into none values (1)", "url": url}]}
+    steps = [{"sql": "delete from labels; insert into none values (1)", "url": url}]
     with pytest.raises(HarnessError, match='reset step failed: UndefinedTable: relation "none" does not exist'):
-        await environment(project, **spec).prepare(make_place(project))
+        await environment(project, reset=steps).prepare(make_place(project))
     assert (await found(project, {"sql": "select count(*) from labels", "url": url})).value == 3
 
 

@@ -183,13 +183,17 @@ def files_of(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-async def test_a_secret_of_a_request_stands_in_no_file(origin: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_place", [False, True])
+async def test_a_secret_of_a_request_stands_in_no_file(in_place: bool, origin: str, tmp_path: Path) -> None:
     reader = {"http": f"{origin}/echo", "headers": {"Authorization": "Bearer s3cr3t-t0ken-77"}}
-    grader = {"type": "state_check", "query": "echo", "path": "headers.Authorization", "expected_contains": "t0ken-77"}
-    task = {"id": "task", "prompt": "Do it.", "graders": [grader]}
+    asked_for = {"read": reader} if in_place else {"query": "echo"}
+    seen = {"path": "headers.Authorization", "expected_contains": "t0ken-77"}
+    task = {"id": "task", "prompt": "Do it.", "graders": [{"type": "state_check", **asked_for, **seen}]}
     (tmp_path / "http.json").write_text(json.dumps([task]), "utf-8")
-    played = await play(tmp_path, DONE, environment={"readers": {"echo": reader}}, tasks=["http.json"])
+    played = await play(
+        tmp_path, DONE, environment={"readers": {} if in_place else {"echo": reader}}, tasks=["http.json"]
+    )
     assert played.verdict == ("passed", "none", None)
     written = files_of(tmp_path / "runs")
     assert b"s3cr3t" not in written
-    assert b"[secret environment.readers.echo.headers.Authorization" in written
+    assert b"[secret environment.readers" in written

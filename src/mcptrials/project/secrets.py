@@ -1,13 +1,14 @@
 """The secrets of a project file: what `${VAR}` brings in, and what stands in the file itself."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mcptrials.errors import UsageError
 from mcptrials.redaction import SECRET_NAME, Redactor, looks_secret
 from mcptrials.source import Keys, Source, dotted
+from mcptrials.task import Task
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ASSIGNMENT = re.compile(r"-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(\S.*)", re.DOTALL)
@@ -68,6 +69,16 @@ def literal_secrets(value: Any) -> dict[str, str]:
             if _named_secret(part_name, part):
                 found[f"{dotted(key)} ({part_name})"] = part
     return found
+
+
+def task_secrets(tasks: Iterable[Task]) -> dict[str, str]:
+    """The same of the readers in task files."""
+    readers: dict[str, Any] = {}
+    for task in tasks:
+        declared = (task.environment or {}).get("readers") or {}
+        in_place = {spec.label: spec.settings["read"] for spec in task.graders if "read" in spec.settings}
+        readers |= {f"{task.id} {name}": reader for name, reader in (*declared.items(), *in_place.items())}
+    return literal_secrets({"environment": {"readers": readers}})
 
 
 def _named_secret(name: str, text: str) -> bool:
