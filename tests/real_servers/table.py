@@ -22,9 +22,10 @@ ROWS = pytest.StashKey[list[Row]]()
 
 HEAD = """# Servers that the tests evaluate
 
-`make test-servers` installs these servers from PyPI and npm, each in an environment of its own and in these versions, and
-evaluates each through `mcptrials run` with a scripted model: the tools are listed, one or two are called, what comes back
-and what is left behind must be what is known, and no process or file may remain. `make servers-table` writes this page.
+`make test-servers` installs these servers from PyPI and npm, each in an environment of its own and in these versions,
+and evaluates each through `mcptrials run` with a scripted model: the tools are listed, one or two are called, what
+comes back and what is left behind must be what is known, and no process or file may remain. `make servers-table` writes
+this page.
 
 """
 TAIL = """
@@ -42,6 +43,7 @@ def markdown(rows: Sequence[Row]) -> str:
 def text(rows: Sequence[Row]) -> list[str]:
     width = max(len(row.package) for row in rows)
     lines = [f"{'server':{width}}  {'version':12} {'era':12} tools  start"]
-    for row in rows:
-        lines.append(f"{row.package:{width}}  {row.version:12} {row.era:12} {row.tools:5}  {row.start_ms:.0f} ms")
-    return lines
+    cells = (
+        f"{row.package:{width}}  {row.version:12} {row.era:12} {row.tools:5}  {row.start_ms:.0f} ms" for row in rows
+    )
+    return [*lines, *cells]
