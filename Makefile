@@ -30,10 +30,10 @@ servers-table: $(VENV)/.dev servers  ## the same, and write docs/servers.md anew
 	@MCPTRIALS_SERVERS_TABLE=docs/servers.md $(BIN)/python -m pytest -m real_servers tests/real_servers
 
 servers: $(SERVERS) | $(VENV)/.uv
-	@for name in $(PYTHON_EXAMPLES); do $(MAKE) --no-print-directory -C examples/$$name setup PYTHON=$(abspath $(BIN))/python \
+	@for name in $(PYTHON_EXAMPLES); do $(MAKE) -s --no-print-directory -C examples/$$name setup PYTHON=$(abspath $(BIN))/python \
 		INSTALL="$(abspath $(BIN))/uv pip install --quiet --compile-bytecode --python .servers/bin/python" || exit 1; done
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory .servers/node/.ready \
-		&& for name in $(NODE_EXAMPLES); do $(MAKE) --no-print-directory -C examples/$$name setup || exit 1; done; \
+	@if command -v npm >/dev/null; then $(MAKE) -s --no-print-directory .servers/node/.ready \
+		&& for name in $(NODE_EXAMPLES); do $(MAKE) -s --no-print-directory -C examples/$$name setup || exit 1; done; \
 	else echo "Node is missing: its servers are skipped." >&2; fi
 
 check: $(VENV)/.dev  ## format, lint, types, import layers
@@ -87,7 +87,7 @@ $(SDK1)/.ready: $(VENV)/.uv tests/sdk1.txt
 .servers/node/.ready: tests/real_servers/node/package.json
 	@mkdir -p $(@D)
 	@cp $< $(@D)/
-	@npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --loglevel=error
+	@npm install --prefix $(@D) --no-package-lock --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
 # The peer that the bench runs beside us has dependencies of its own; without it the bench has a column less.

@@ -75,7 +75,8 @@ def test_both_trials_pass_with_what_the_server_is_known_to_answer(
             assert answer.status == ("tool_error" if call.error else "ok")
             assert call.shows in answer.shown
         assert transcript.violations == ()
-        assert [(gone.how, gone.left_processes) for gone in transcript.exits] == [("closed", 0)]
+        [gone] = transcript.exits
+        assert (gone.how in ("closed", "terminated"), gone.left_processes) == (True, 0)
     started = [run.transcript(record).servers[0] for record in records]
     fastest = min(started, key=lambda event: event.ms)
     row = Row(server.package, server.version, str(fastest.protocol_version), fastest.tool_count, fastest.ms)
