@@ -173,7 +173,7 @@ async def test_a_tool_error_is_null_where_what_was_asked_for_may_be_missing_and_
     reader: Mapping[str, Any], verdict: tuple[str, str, str], tmp_path: Path
 ) -> None:
     servers = {"faulty": faulty()}
-    played = await kept(tmp_path, reader | {"missing_ok": True}, servers=servers, checks={"expected": {"paid": "1"}})
+    played = await kept(tmp_path, {**reader, "missing_ok": True}, servers=servers, checks={"expected": {"paid": "1"}})
     assert played.verdict == verdict
     assert played.record.state["state"].value is None
 
