@@ -20,6 +20,8 @@ INSTRUCTIONS = (
     "Questions that do not need the tracker need no tool."
 )
 LABEL = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+SMALL_WORDS = {"a", "an", "and", "for", "in", "is", "of", "on", "that", "the", "to", "with"}
+NEXT = "Next: add_label with this key to label it, or get_issue for its assignee and version."
 SHOWN = 8
 """Results are short, so that many of them fit into a model's context."""
 
@@ -45,7 +47,7 @@ class Tracker:
         """Key, type, status and title of the issues with the most words of the text."""
         found = self._rows(SEARCH, {"project": self._project(project)})
         lines = [" | ".join(row.values()) for row in found]
-        words = set(re.findall(r"[\w-]+", text.lower()))
+        words = set(re.findall(r"[\w-]+", text.lower())) - SMALL_WORDS
         hits = {line: sum(word in line.lower() for word in words) for line in lines}
         best = max(hits.values(), default=0)
         return _listing([line for line in lines if hits[line] == best and (best or not words)])
@@ -67,7 +69,7 @@ class Tracker:
         if not LABEL.fullmatch(name):
             raise ToolError(f"{label!r} is no label: write lower-case words joined by '-', without spaces.")
         self._rows("insert or ignore into labels (key, label) values (:key, :label)", {"key": known, "label": name})
-        return f"Done. Labels of {known}: {self._labels(known)}"
+        return f"Done, nothing more is needed. Labels of {known}: {self._labels(known)}"
 
     def _labels(self, key: str) -> str:
         rows = self._rows("select label from labels where key = :key order by label", {"key": key})
@@ -107,7 +109,7 @@ def _listing(lines: list[str]) -> str:
     if not lines:
         return "total: 0\nNothing fits: use one word of the title, or search all projects."
     more = [f"Only the first {SHOWN} are shown: add a filter."] if len(lines) > SHOWN else []
-    return "\n".join([f"total: {len(lines)}", *lines[:SHOWN], *more])
+    return "\n".join([f"total: {len(lines)}", *lines[:SHOWN], *more, NEXT])
 
 
 def make_server(tracker: Tracker, says: Descriptions) -> MCPServer:

@@ -154,6 +154,12 @@ class ModelReply(Frozen):
     model: str | None
     native: Any
     """The provider's own JSON, unchanged."""
+    params: dict[str, Any] = {}
+    """What was sent besides messages and tools."""
+    dropped: tuple[str, ...] = ()
+    """Parameters that the model turned out not to take, and that were not sent."""
+    native_images: int = 0
+    """How many images of tool results the request held as images, not as the text that is recorded as shown."""
 
 
 class ToolCalled(Frozen):

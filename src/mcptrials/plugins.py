@@ -18,8 +18,10 @@ Kind = Literal["models", "hosts", "servers", "graders", "readers"]
 
 BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     "models": {
+        "anthropic": "mcptrials.models.anthropic_messages:AnthropicMessages",
         "local": "mcptrials.models.local:LocalModel",
         "openai": "mcptrials.models.openai_chat:OpenAIChat",
+        "openai-responses": "mcptrials.models.openai_responses:OpenAIResponses",
         "scripted": "mcptrials.models.scripted:Scripted",
     },
     "hosts": {"loop": "mcptrials.hosts.loop:Loop"},

@@ -116,6 +116,9 @@ def _hashed(name: str) -> str:
     return f"{re.sub(r'[^a-zA-Z0-9_-]', '_', name)[:55]}_{digest}"
 
 
+ERROR_MARK = "Error: "
+
+
 def present_result(result: Any) -> tuple[str, tuple[Change, ...]]:
     """The text that a model without native content blocks sees of a raw `tools/call` result.
 
@@ -129,7 +132,7 @@ def present_result(result: Any) -> tuple[str, tuple[Change, ...]]:
         changes.append(Change("lone_surrogates", "result"))
     if isinstance(result, Mapping) and result.get("isError") is True and not clean.lstrip().lower().startswith("error"):
         changes.append(Change("mark_error", "result"))
-        clean = f"Error: {clean}"
+        clean = f"{ERROR_MARK}{clean}"
     return clean, tuple(changes)
 
 
@@ -144,6 +147,12 @@ def _result_text(result: Any, changes: list[Change]) -> str:
         return ""
     changes.append(Change("malformed_result", "result"))
     return dump_text(result)
+
+
+def text_of_blocks(result: Any) -> tuple[str, ...]:
+    """The text of each content block by itself, for providers that take some blocks as they are."""
+    blocks = result.get("content") if isinstance(result, Mapping) else None
+    return tuple(_unicode(_block_text(block, [])) for block in blocks) if isinstance(blocks, list) else ()
 
 
 def _block_text(block: Any, changes: list[Change]) -> str:

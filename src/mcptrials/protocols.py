@@ -21,7 +21,8 @@ _PLACEHOLDER = re.compile(r"\{(trial_dir|project_dir|python)\}")
 
 # --- Model ---------------------------------------------------------------------------------------------------------
 
-ReplyStop = Literal["answer", "calls", "length", "refused", "malformed_call"]
+ReplyStop = Literal["answer", "calls", "length", "refused", "malformed_call", "paused", "context_overflow"]
+"""`paused`: the provider has more to say once it gets its own words back; no answer and no fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,12 @@ class Reply:
     raw: Any = None
     """The provider's whole JSON reply."""
     call_source: Literal["native", "lenient"] = "native"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """What was sent besides messages and tools."""
+    dropped: tuple[str, ...] = ()
+    """Parameters that were asked for, but not sent, since the model takes them not."""
+    native_images: int = 0
+    """How many images of tool results the request held as images; all others were shown as text."""
 
 
 @dataclass(frozen=True, slots=True)

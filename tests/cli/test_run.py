@@ -29,6 +29,8 @@ from tests.cli.tiny_project import (
     wait_until,
 )
 
+from mcptrials.cli.group import TABLE
+
 ABSTAIN = {"steps": [{"answer": "cannot", "usage": USAGE}]}
 ERROR = re.compile(r"error: [^\n]+\n")
 
@@ -272,7 +274,7 @@ def test_an_error_is_a_json_document_too_also_for_flags_that_do_not_exist(tmp_pa
     cases = {
         "unknown key 'trails'": ["run", "--json"],
         "No such option '--bogus'": ["run", "--bogus", "--json"],
-        "No such command 'rnu'; commands: demo, run, show": ["rnu", "--json"],
+        f"No such command 'rnu'; commands: {', '.join(TABLE)}": ["rnu", "--json"],
     }
     for what, words in cases.items():
         result = mcptrials(folder, *words)

@@ -126,6 +126,13 @@ def test_every_documented_key_is_accepted(tmp_path: Path) -> None:
     }
 
 
+def test_keys_that_models_take_from_the_environment_by_themselves_are_secrets_too(tmp_path: Path) -> None:
+    environ = {"OPENAI_API_KEY": "sk-0penai", "ANTHROPIC_API_KEY": "sk-4nthropic", "OTHER_API_KEY": "sk-0ther"}
+    minimal = "version: 1\nservers: {s: {command: x}}\nmodels: [openai:m]\ntasks: [tasks.json]\n"
+    loaded = project(tmp_path, minimal, environ=environ)
+    assert loaded.secrets == {"OPENAI_API_KEY": "sk-0penai", "ANTHROPIC_API_KEY": "sk-4nthropic"}
+
+
 def test_a_project_may_be_named_by_its_folder_or_its_file_and_may_be_json(tmp_path: Path) -> None:
     (tmp_path / "tasks.json").write_text(TASK, "utf-8")
     (tmp_path / "p.json").write_text(

@@ -58,6 +58,18 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert (run.folder / "lock").read_text() == ""
 
 
+def test_trials_come_as_a_frame_with_nothing_measured_left_empty(tmp_path: Path) -> None:
+    run = run_of(
+        tmp_path / "r",
+        manifest([task("a"), task("b")]),
+        [record("a", 1), record("a", 2, "failed"), record("b", 1, "invalid", cause="io")],
+    )
+    frame = run.trials_frame()
+    assert list(frame.columns) == list(Record.model_fields)
+    assert frame[["task_id", "trial", "passed"]].values.tolist() == [["a", 1, True], ["a", 2, False], ["b", 1, None]]
+    assert frame["passed"].dropna().astype(bool).mean() == 0.5
+
+
 def test_every_attempt_is_kept_and_the_first_that_was_scored_counts(tmp_path: Path) -> None:
     run = run_of(
         tmp_path / "r",

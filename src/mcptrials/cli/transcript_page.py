@@ -133,6 +133,8 @@ def _reply(event: ModelReply, limit: int) -> Iterator[Line]:
         spent += f", {usage.input_tokens} tokens in, {usage.output_tokens} out"
     yield "", ""
     yield f"model, turn {event.turn} [{_at(event)}, {spent}]", "bold blue"
+    if event.native_images:
+        yield f"    was shown images themselves, not placeholders: {event.native_images} so far", "dim"
     if event.reasoning:
         yield from _indented(_short(event.reasoning, limit), "italic dim")
     if event.text:

@@ -18,7 +18,7 @@ _READ_ONLY = {
         "SET statement_timeout = {ms}",
     ),
     "mysql": ("SET SESSION max_execution_time = {ms}", "SET SESSION TRANSACTION READ ONLY", "COMMIT"),
-    "mariadb": ("SET SESSION TRANSACTION READ ONLY", "COMMIT"),
+    "mariadb": ("SET SESSION max_statement_time = {ms} / 1000", "SET SESSION TRANSACTION READ ONLY", "COMMIT"),
 }
 """What makes a new connection unable to write, and ends a query that we no longer wait for; by dialect."""
 _STREAMED = ("select", "with", "values", "table")
@@ -45,7 +45,7 @@ class Database:
             ReadError: the database refuses, or the answer is too large.
         """
         with self._connection() as connection:
-            for setting in _READ_ONLY.get(self._engine.dialect.name, ()):
+            for setting in _READ_ONLY.get(self._kind, ()):
                 connection.exec_driver_sql(setting.format(ms=self._timeout_ms))
             streamed = statement.lstrip("( \n\t").lower().startswith(_STREAMED)
             options = {"stream_results": True, "max_row_buffer": 1000} if streamed else {}
@@ -54,6 +54,11 @@ class Database:
                     return [], []
                 rows = bounded([_plain(value) for value in row] for row in result)
                 return rows, list(result.keys())
+
+    @property
+    def _kind(self) -> str:
+        """The dialect; MariaDB is one of its own, which shows once connected."""
+        return "mariadb" if getattr(self._engine.dialect, "is_mariadb", False) else self._engine.dialect.name
 
     def execute(self, statements: str) -> None:
         """Statements as they stand, kept when all of them succeed.

@@ -56,7 +56,7 @@ class Look:
     def fill_url(self, url: str) -> str:
         """A URL whose names are data of its path and query: percent-encoded, and no way out of the path."""
         path, mark, query = url.partition("?")
-        return self.fill(path, lambda part: quote(path_part(part), safe="")) + mark + self.fill(query, _encoded)
+        return self.fill(path, lambda part: _encoded(path_part(part))) + mark + self.fill(query, _encoded)
 
 
 def names_in(value: Any) -> set[str]:
@@ -95,4 +95,4 @@ def json_part(part: str) -> str:
 
 
 def _encoded(part: str) -> str:
-    return quote(part, safe="", errors="surrogatepass")
+    return quote(part, safe="")

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from mcptrials.environment.command import last_line, run_command
 from mcptrials.environment.look import Look
 from mcptrials.environment.readers.command import CommandReader
 from mcptrials.environment.readers.file import FileReader
@@ -19,6 +20,8 @@ from mcptrials.environment.readers.tool import ToolReader
 from mcptrials.environment.remains import ReadError
 from mcptrials.errors import UsageError, describe
 from mcptrials.frozen import inside_problem, unknown_key, wrong_key
+
+__all__ = ["KINDS", "ReadError", "Reader", "attempt", "last_line", "parse_reader", "run_command"]
 
 Reader = SqlReader | FileReader | CommandReader | ToolReader | HttpReader | PythonReader
 

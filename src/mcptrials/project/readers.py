@@ -37,4 +37,7 @@ def _check_database(reader: SqlReader) -> None:
 
 
 def _reason(exc: Exception) -> str:
-    return exc.what if isinstance(exc, UsageError) else str(exc).partition("cannot be used: ")[2] or str(exc)
+    """What is said of the cause alone: the database is named already."""
+    mark = "': " if isinstance(exc, UsageError) else "cannot be used: "
+    said = exc.what if isinstance(exc, UsageError) else str(exc)
+    return said.partition(mark)[2] or said

@@ -26,7 +26,7 @@ class Expander:
 
     def __init__(self, source: Source, environ: Mapping[str, str]) -> None:
         self._source, self._environ = source, environ
-        self.secrets: dict[str, str] = {}
+        self.secrets = _provider_keys(environ)
 
     def value(self, value: Any, key: Keys = ()) -> Any:
         if isinstance(value, dict):
@@ -118,3 +118,12 @@ def _url_parts(text: str) -> Iterator[tuple[str, str]]:
     if url.password:
         yield "password", unquote(url.password)
     yield from parse_qsl(url.query)
+
+
+_PROVIDER_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+
+
+def _provider_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """The keys that models take from the environment by themselves, though the project file does not name them."""
+    given = {name: environ.get(name, "") for name in _PROVIDER_KEYS}
+    return {name: value for name, value in given.items() if looks_secret(name, value, from_environment=True)}

@@ -90,7 +90,8 @@ class Workshop:
         for config in self.project.config.models:
             if not self._models[_key(config)].scripted:
                 self._listener.notice(f"asking {config.model} for one tool call")
-            warning = await preflight.try_model(config, self._models[_key(config)])
+            limit = self.project.config.limits.output_tokens_per_request
+            warning = await preflight.try_model(config, self._models[_key(config)], limit)
             if warning:
                 self._listener.warn(warning)
 

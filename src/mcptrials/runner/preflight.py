@@ -19,13 +19,15 @@ from mcptrials.events import ToolShown
 from mcptrials.models.patient import Patient, Pause, RetryPolicy
 from mcptrials.presentation import ToolFilter, present_tools
 from mcptrials.project import ModelConfig, Project, ServerConfig
-from mcptrials.protocols import Model, Place, Server, SessionHooks, Startable, User
+from mcptrials.protocols import Model, Place, Reply, Server, SessionHooks, Startable, User
 from mcptrials.rollout import TrialClock
 from mcptrials.source import nearest
 from mcptrials.trial import TrialKey
 
 COMMAND_TIMEOUT_S = 600.0
 FIRST_REPLY_S = 330.0
+LOCAL_OUTPUT_TOKENS = 512
+"""A small model that rambles instead of calling is cut off before that takes minutes."""
 PATIENCE = RetryPolicy(attempts=3, total_wait_s=30)
 """A provider that cannot answer a first request soon is reported at once."""
 
@@ -217,8 +219,11 @@ def is_free(config: ModelConfig) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
-async def try_model(config: ModelConfig, model: Model) -> str | None:
+async def try_model(config: ModelConfig, model: Model, output_tokens: int) -> str | None:
     """One request with one tool: proves the key, the name and that tools are taken. Gives a warning, or None.
+
+    Args:
+        output_tokens: the limit of the trials' requests, which other settings (a budget for thinking) must fit into.
 
     Raises:
         UsageError: the provider refuses.
@@ -239,18 +244,26 @@ async def try_model(config: ModelConfig, model: Model) -> str | None:
             await model.start()
         with anyio.fail_after(FIRST_REPLY_S):
             ask = User("Call the tool `ready` now, with no arguments.")
-            reply = await patient.request([ask], [probe], {"max_tokens": 512} | config.settings, trial)
+            limit = min(output_tokens, LOCAL_OUTPUT_TOKENS) if config.adapter == "local" else output_tokens
+            reply = await patient.request([ask], [probe], {"max_tokens": limit} | config.settings, trial)
     except ProviderError as exc:
         raise UsageError(f"model {config.model!r}: {exc.message}", hint=_HINTS.get(exc.cause)) from exc
     except (TimeoutError, TrialError) as exc:
         raise UsageError(f"model {config.model!r}: {exc}", hint="check that it runs") from exc
+    return _of_note(config.model, reply)
+
+
+def _of_note(model: str, reply: Reply) -> str | None:
+    found = []
     if reply.stop != "calls":
-        return f"model {config.model!r} called no tool when it was asked to; its trials may show the same"
-    return None
+        found.append("called no tool when it was asked to; its trials may show the same")
+    if reply.dropped:
+        found.append(f"does not take {', '.join(reply.dropped)}, which will not be sent")
+    return f"model {model!r} {' and '.join(found)}" if found else None
 
 
 _HINTS = {
-    "auth": "check 'api_key' of the model in the project file",
+    "auth": "check 'api_key' of the model in the project file, or that environment variable",
     "quota": "check the account's balance",
     "rate_limit": "wait, or lower 'concurrency'",
     "connection": "check 'base_url' and that the endpoint runs",

@@ -19,7 +19,7 @@ from mcptrials.rollout import Bench, run_trial
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.manifest import check_same, check_same_servers, make_manifest, with_servers
 from mcptrials.runner.options import Listener, RunOptions, Silent
-from mcptrials.runner.selection import select_models, select_tasks, with_equal_trials
+from mcptrials.runner.selection import count_drafts, select_models, select_tasks, with_equal_trials
 from mcptrials.store import Run, RunWriter, find_run, log_look
 from mcptrials.store.writer import new_run_id, refuse_run_folder
 from mcptrials.trial import Trial
@@ -70,6 +70,9 @@ def _without_secrets(redactor: Redactor) -> Iterator[None]:
 async def _begin(project: Project, options: RunOptions, listener: Listener) -> RunResult:
     async with _workshop(project, options, listener) as (workshop, manifest):
         trials = _plan(workshop, manifest)
+        if drafts := count_drafts(project.suite, manifest["split"]):
+            what = "draft task is" if drafts == 1 else "draft tasks are"
+            listener.warn(f"{drafts} {what} left out; remove 'draft: true' from a task to run it")
         await workshop.check()
         await _confirm(workshop, manifest, (trials, trials), listener)
         frozen, redactor = with_servers(manifest, workshop.facts), Redactor(project.secrets)

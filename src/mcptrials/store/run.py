@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcptrials.encoding import parse_json
 from mcptrials.errors import UsageError
@@ -13,6 +13,9 @@ from mcptrials.source import nearest
 from mcptrials.task import Task
 from mcptrials.transcript import CallMade, Transcript
 from mcptrials.trial import Arm, Trial
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class Run:
@@ -89,6 +92,19 @@ class Run:
     def records(self) -> tuple[Record, ...]:
         """One record per trial: the first that was scored, else the last attempt."""
         return first_scored(self.attempts())
+
+    def trials_frame(self) -> "pandas.DataFrame":
+        """A pandas frame with a row per trial and the record's names as columns; `passed` is None when not scored.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        try:
+            import pandas  # noqa: PLC0415 - heavy, and only this needs it
+        except ImportError as exc:
+            raise UsageError("pandas is not installed", hint="pip install 'mcptrials[pandas]'") from exc
+        names = list(Record.model_fields)
+        return pandas.DataFrame([record.model_dump(include=set(names)) for record in self.records()], columns=names)
 
     def transcript(self, record: Record) -> Transcript:
         """A trial's events; a last line that a kill tore is left out.

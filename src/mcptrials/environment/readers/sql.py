@@ -36,7 +36,7 @@ class SqlReader(UserData):
 
     @property
     def is_sqlite(self) -> bool:
-        return self.url.startswith("sqlite:")
+        return re.match(r"sqlite\b", self.url) is not None
 
     def names(self) -> set[str]:
         return set(_PARAMETER.findall(_NO_PARAMETERS.sub("", self.sql)))
