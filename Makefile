@@ -12,7 +12,7 @@ SERVERS := $(patsubst tests/real_servers/requirements/%.txt,.servers/%/.ready,$(
 PYTHON_EXAMPLES := $(patsubst examples/%/requirements.txt,%,$(wildcard examples/*/requirements.txt))
 NODE_EXAMPLES := $(patsubst examples/%/package.json,%,$(wildcard examples/*/package.json))
 
-.PHONY: demo test test-local test-servers servers-table servers check format bench constraints clean
+.PHONY: demo test test-local test-servers servers-table servers check format schemas bench constraints clean
 
 demo: $(VENV)/.demo  ## evaluate the example server with a local model: no key, no account
 	@$(BIN)/mcptrials demo --trials $(TRIALS)
@@ -26,8 +26,8 @@ test-local: $(VENV)/.dev $(VENV)/.demo  ## end to end with the local model (over
 test-servers: $(VENV)/.dev servers  ## real servers from PyPI and npm, and the examples on them (installs 14 packages on first use)
 	@$(BIN)/python -m pytest -m real_servers tests/real_servers
 
-servers-table: $(VENV)/.dev servers  ## the same, and write docs/servers.md anew
-	@MCPTRIALS_SERVERS_TABLE=docs/servers.md $(BIN)/python -m pytest -m real_servers tests/real_servers
+servers-table: $(VENV)/.dev servers  ## the same, and write docs/tested-servers.md anew
+	@MCPTRIALS_SERVERS_TABLE=docs/tested-servers.md $(BIN)/python -m pytest -m real_servers tests/real_servers
 
 servers: $(SERVERS) | $(VENV)/.uv
 	@for name in $(PYTHON_EXAMPLES); do $(MAKE) -s --no-print-directory -C examples/$$name setup PYTHON=$(abspath $(BIN))/python \
@@ -45,6 +45,10 @@ check: $(VENV)/.dev  ## format, lint, types, import layers
 format: $(VENV)/.dev
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+schemas: $(VENV)/.dev  ## the JSON Schemas of project and task files, for editors
+	@$(BIN)/mcptrials check --schema project > docs/mcptrials.schema.json
+	@$(BIN)/mcptrials check --schema tasks > docs/tasks.schema.json
 
 bench: $(VENV)/.dev $(PEER)/.ready  ## speed and memory beside a peer, in one run
 	@$(BIN)/python bench/run.py

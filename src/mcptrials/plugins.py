@@ -26,9 +26,12 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     },
     "hosts": {"loop": "mcptrials.hosts.loop:Loop"},
     "servers": {
-        "stdio": "mcptrials.servers.stdio:StdioServer",
-        "session": "mcptrials.servers.session:open_session",
+        "http": "mcptrials.servers.http:HttpServer",
         "continuation": "mcptrials.servers.session:continue_session",
+        "python": "mcptrials.servers.in_process:in_process_server",
+        "session": "mcptrials.servers.session:open_session",
+        "stdio": "mcptrials.servers.stdio:StdioServer",
+        "token": "mcptrials.servers.token:TokenSource",
     },
     "readers": {
         "database": "mcptrials.environment.database:Database",

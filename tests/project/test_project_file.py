@@ -226,13 +226,70 @@ def test_an_unknown_name_is_refused_with_its_place_and_the_nearest_name(tmp_path
             '["scripted:a", {model: "scripted:a", api_key: other-key}]',
             "mcptrials.yaml:4: models[1]: the same as models[0]: their results could not be told apart; remove one",
         ),
-        ("{command: python}", "{}", "mcptrials.yaml:3: servers.tracker: key 'command' is missing"),
+        (
+            "{command: python}",
+            "{}",
+            "mcptrials.yaml:3: servers.tracker: a server has one of 'command', 'url' and 'python', and has none",
+        ),
         ("{command: python}", "{command: ''}", "mcptrials.yaml:3: servers.tracker.command: is empty, not ''"),
         (
             "{command: python}",
-            "{url: http://x}",
-            "mcptrials.yaml:3: servers.tracker.url: servers by 'url' "
-            "are not supported yet; start the server with 'command'",
+            "{command: python, url: http://x}",
+            "mcptrials.yaml:3: servers.tracker: a server has one of 'command', 'url' and 'python', not command and url",
+        ),
+        (
+            "{command: python}",
+            "{url: http://x, args: [a]}",
+            "mcptrials.yaml:3: servers.tracker: 'args' goes with 'command', not with 'url'",
+        ),
+        (
+            "{command: python}",
+            "{url: x.example/mcp}",
+            "mcptrials.yaml:3: servers.tracker.url: is an absolute URL such as https://example.org/mcp",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x:99999/"}',
+            "mcptrials.yaml:3: servers.tracker.url: is no URL: Port out of range 0-65535",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x/é"}',
+            "mcptrials.yaml:3: servers.tracker.url: is a URL of ASCII characters without spaces: write others "
+            "in their %-form",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x", headers: {X-Key: "a\\nb"}}',
+            "mcptrials.yaml:3: servers.tracker.headers: the value of 'X-Key' is empty, or has spaces at its ends, "
+            "line ends or non-ASCII characters",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x", headers: {"X Key": "a"}}',
+            "mcptrials.yaml:3: servers.tracker.headers: 'X Key' is no name of a header",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x", headers: {mcp-session-id: "a"}}',
+            "mcptrials.yaml:3: servers.tracker.headers: the header 'mcp-session-id' is set by the client itself; "
+            "remove it",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x", headers: {authorization: "a"}, token_command: [b]}',
+            "mcptrials.yaml:3: servers.tracker: both 'token_command' and the header 'Authorization' say who we are; "
+            "remove one",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://me:pass@x", token_command: [b]}',
+            "mcptrials.yaml:3: servers.tracker: both 'token_command' and the user in 'url' say who we are; remove one",
+        ),
+        (
+            "{command: python}",
+            "{python: server}",
+            "mcptrials.yaml:3: servers.tracker.python: a factory is written module:function or ./file.py:function",
         ),
         ("version: 1", "version: 2", "mcptrials.yaml:1: version: should be 1, not 2"),
         ("version: 1\n", "", "mcptrials.yaml:1: key 'version' is missing"),

@@ -89,7 +89,8 @@ class Project:
         for variant in self.config.variants:
             for host in self.config.hosts:
                 for model in self.config.models:
-                    endpoint = {"base_url": model.base_url} if model.base_url else {}
+                    endpoint = {"base_url": model.base_url, "schema": model.schema_}
+                    endpoint = {key: value for key, value in endpoint.items() if value}
                     arm = Arm(
                         variant=variant,
                         host=host.host,

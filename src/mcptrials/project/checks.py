@@ -28,7 +28,7 @@ def make_config(source: Source, value: Any) -> ProjectConfig:
     for name, variant in config.variants.items():
         for server, patch in variant.items() if isinstance(variant, dict) else ():
             _check_patch(source, config, ("variants", name, server), patch)
-    _check_twins(source, "models", [(each.model, each.base_url, each.settings) for each in config.models])
+    _check_twins(source, "models", [(each.model, each.base_url, each.schema_, each.settings) for each in config.models])
     _check_twins(source, "hosts", list(config.hosts))
     for index, model in enumerate(config.models):
         with _placed(source, "models", index):

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mcptrials.dialect import Dialect
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
@@ -69,6 +70,7 @@ class ArmBench:
     open_session: SessionOpener
     continue_session: SessionContinuer
     settings: Mapping[str, Any]
+    dialect: Dialect
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> Outc
                 open_session=arm.open_session(task.limits.connect_seconds),
                 filters=task.filters[arm.arm.variant],
                 settings=arm.settings,
+                dialect=arm.dialect,
             )
             for name, server in arm.servers.items():
                 channels[name] = await stack.enter_async_context(server.open(place))

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from mcptrials import plugins
+from mcptrials.dialect import adapt
 from mcptrials.environment import Environment, Reader, ToolReader, TrialPlaces
 from mcptrials.environment.command import last_line, run_command
 from mcptrials.environment.remains import ReadError
@@ -45,6 +46,8 @@ class ServerFacts:
     tools: tuple[Mapping[str, Any], ...]
     instructions: str | None
     problems: tuple[str, ...]
+    launch: Mapping[str, Any] | None = None
+    """What its package runner starts, and of which version."""
 
 
 class NoWire:
@@ -115,10 +118,12 @@ async def try_servers(
     place = places.make(no_wire)
     open_session = plugins.load("servers", "session")
     facts: dict[str, ServerFacts] = {}
+    tried = None
     try:
         await environment.prepare(place)
         async with AsyncExitStack() as stack:
             for name, server in servers.items():
+                tried = configs[name]
                 channel = await stack.enter_async_context(server.open(place))
                 hooks = SessionHooks(lambda *_: None, lambda *_: None)
                 session = await stack.enter_async_context(
@@ -126,13 +131,24 @@ async def try_servers(
                 )
                 facts[name] = _facts(session)
     except TrialError as exc:
-        hint = "run its command by hand" if isinstance(exc, ServerError) else "mend the environment"
-        raise UsageError(exc.message, hint=hint) from exc
+        raise UsageError(exc.message, hint=_server_hint(exc, tried)) from exc
     finally:
         places.remove(place)
     for name, config in configs.items():
         _refuse_broken_list(facts[name], config)
     return facts
+
+
+def _server_hint(exc: TrialError, config: ServerConfig | None) -> str:
+    if config is None:
+        return "mend the environment"
+    if exc.cause == "auth":
+        return "check the credential"
+    if config.url is not None:
+        return "check 'url' and that the server runs there"
+    if config.python is not None:
+        return f"call {config.python} by hand"
+    return "run its command by hand" if isinstance(exc, ServerError) else "mend the environment"
 
 
 def _facts(session: Any) -> ServerFacts:
@@ -189,6 +205,24 @@ def refuse_empty_toolset(facts: Mapping[str, ServerFacts], filters: Mapping[str,
             what += ": without a declared environment only tools with readOnlyHint: true are"
         hint = "declare an 'environment', or name the tools under servers.<name>.tools.allow"
         raise UsageError(what, where=", ".join(f"server {name!r}" for name in facts), hint=hint)
+
+
+def refuse_tools(model: ModelConfig, facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter]) -> None:
+    """A provider that refuses one tool refuses every request: better said before any spend.
+
+    Raises:
+        UsageError: names the tool and the place in its schema.
+    """
+    dialect, where = model.dialect, f"model {model.model!r}"
+    shown = [(name, tool) for name, each in facts.items() for tool in each.tools if filters[name].shows(tool)]
+    if dialect.max_tools is not None and len(shown) > dialect.max_tools:
+        what = f"{dialect.name} takes {dialect.max_tools} tools at most, and {len(shown)} are shown"
+        raise UsageError(what, where=where, hint="choose some with servers.<name>.tools.allow or tools.hide")
+    hint = "mend the server, hide the tool with tools.hide, or give the model 'schema: exact' to try it as it is"
+    for server, tool in shown:
+        for first in adapt(tool.get("inputSchema"), dialect).obstacles[:1]:
+            what = f"{dialect.name} refuses tool {server + '/' + tool['name']!r}: {first.path} {first.what}"
+            raise UsageError(what, where=where, hint=hint)
 
 
 def make_model(config: ModelConfig, project_dir: Path, progress: Callable[[str, int, int], None]) -> Model:

@@ -109,9 +109,16 @@ async def _connect(session: "McpSession", channel: ServerChannel, era: Era, conn
         what = f"answered {session.step} with what cannot be used: {exc}"
     else:
         return
-    lines = [line.strip() for line in channel.stderr_tail().splitlines() if line.strip()]
-    last = f"; last line of its stderr: {lines[-1][:300]}" if lines else "; its stderr is empty"
-    raise ServerError("server_start", f"server {session.server!r} {what}{last}")
+    session.refuse_foreign_fault()
+    raise ServerError("server_start", f"server {session.server!r} {what}{_last_words(channel)}")
+
+
+def _last_words(channel: ServerChannel) -> str:
+    stderr = channel.stderr_tail()
+    if stderr is None:
+        return ""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return f"; last line of its stderr: {lines[-1][:300]}" if lines else "; its stderr is empty"
 
 
 class McpSession:
@@ -215,6 +222,13 @@ class McpSession:
         self.tools, self.problems = listing.tools, listing.problems
         self.tools_hash = canonical_hash(listing.tools)
 
+    def refuse_foreign_fault(self) -> None:
+        """Raises:
+        HarnessError: what ended the channel is not the server's fault: a token that has expired, say.
+        """
+        if self._reader.failure and not isinstance(self._reader.failure, ServerError):
+            raise self._reader.failure
+
     async def why_failed(self, exc: MCPError, channel: ServerChannel) -> str:
         """What went wrong in connecting: what the server sent is told from what the engine made up."""
         if self._reader.failure:
@@ -243,7 +257,8 @@ class McpSession:
         """One `tools/call`; what comes of it is a result, also a refusal, a silence or the server's end.
 
         Raises:
-            ServerError: contract_violation, when what the server writes cannot be read any further.
+            ServerError: crash or contract_violation, when what the server writes cannot be read any further.
+            HarnessError: auth or rate_limit, when it refuses us.
         """
         began = time.monotonic()
         number = next(self._ids)

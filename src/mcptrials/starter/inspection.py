@@ -42,11 +42,6 @@ class Inspection:
         return sum(len(dump_text(tool)) for tool in shown) // _CHARS_PER_TOKEN
 
 
-def can_inspect(entry: Entry) -> bool:
-    """Whether there is a plug for the server's transport."""
-    return entry.transport in plugins.BUILT_IN["servers"]
-
-
 async def inspect(entry: Entry, workspace: str, variables: Variables, places: TrialPlaces) -> Inspection:
     """Starts a server once, in a directory of its own, and lists its tools.
 

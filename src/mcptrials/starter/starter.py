@@ -16,7 +16,7 @@ from mcptrials.starter.drafts import Draft, drafts_of, drafts_text, slug_of
 from mcptrials.starter.entry import Entry
 from mcptrials.starter.hiding import without_secrets
 from mcptrials.starter.insertion import with_servers
-from mcptrials.starter.inspection import Inspection, can_inspect, inspect
+from mcptrials.starter.inspection import Inspection, inspect
 from mcptrials.starter.placeholders import Placeholders, written_folder
 from mcptrials.starter.project_text import project_text
 from mcptrials.starter.server_text import server_lines, server_value
@@ -137,9 +137,6 @@ class Starter:
 
     async def _inspect(self, entry: Entry, notice: Callable[[str], None], places: TrialPlaces) -> Inspection | None:
         if self._offline:
-            return None
-        if not can_inspect(entry):
-            self._notices.append(f"server {entry.name!r} was not connected: servers by URL cannot be reached yet")
             return None
         notice(f"starting {entry.name}")
         workspace = written_folder(entry.base, self.path.parent)
