@@ -26,8 +26,8 @@ test-local: $(VENV)/.dev $(VENV)/.demo  ## end to end with the local model (over
 test-servers: $(VENV)/.dev servers  ## real servers from PyPI and npm, and the examples on them (installs 14 packages on first use)
 	@$(BIN)/python -m pytest -m real_servers tests/real_servers
 
-servers-table: $(VENV)/.dev servers  ## the same, and write docs/tested-servers.md anew
-	@MCPTRIALS_SERVERS_TABLE=docs/tested-servers.md $(BIN)/python -m pytest -m real_servers tests/real_servers
+servers-table: $(VENV)/.dev servers  ## the same, and write docs/servers.md anew
+	@MCPTRIALS_SERVERS_TABLE=docs/servers.md $(BIN)/python -m pytest -m real_servers tests/real_servers
 
 servers: $(SERVERS) | $(VENV)/.uv
 	@for name in $(PYTHON_EXAMPLES); do $(MAKE) -s --no-print-directory -C examples/$$name setup PYTHON=$(abspath $(BIN))/python \

@@ -88,7 +88,7 @@ def test_node_servers_are_pinned_to_exact_versions() -> None:
 
 
 def test_the_page_of_the_servers_is_that_of_the_pinned_ones() -> None:
-    rows = re.findall(r"^\| (\S+) \| (\d[\w.]*) \| ", text("docs/tested-servers.md"), flags=re.MULTILINE)
+    rows = re.findall(r"^\| (\S+) \| (\d[\w.]*) \| ", text("docs/servers.md"), flags=re.MULTILINE)
     assert rows == [(server.package, server.version) for server in SERVERS]
 
 
