@@ -18,8 +18,10 @@ from urllib.parse import quote
 
 MAX_BYTES = 16 << 20
 MAX_ROWS = 100_000
+TIMEOUT_S = 30.0
+"""How long a reader may take, unless it says so itself."""
+SQLITE = "sqlite:///"
 _COPY_BYTES = 1 << 20
-_SQLITE = "sqlite:///"
 _NEEDS_RECOVERY = (
     sqlite3.SQLITE_READONLY_ROLLBACK,
     sqlite3.SQLITE_READONLY_RECOVERY,
@@ -39,11 +41,11 @@ def sqlite_path(url: str) -> Path:
     """The file of an `sqlite:///` URL.
 
     Raises:
-        ReadError: another database.
+        ReadError: it names none.
     """
-    if not url.startswith(_SQLITE):
-        raise ReadError(f"database {url.partition(':')[0]!r} is not supported; use sqlite:///PATH")
-    return Path(url.removeprefix(_SQLITE))
+    if not url.startswith(SQLITE):
+        raise ReadError(f"{url!r} names no file; write sqlite:///PATH")
+    return Path(url.removeprefix(SQLITE))
 
 
 def query(
@@ -98,7 +100,7 @@ def _query(
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_BYTES)
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
         cursor = connection.execute(sql, dict(bound))
-        return _bounded(cursor), [column[0] for column in cursor.description or ()]
+        return bounded(cursor), [column[0] for column in cursor.description or ()]
     except sqlite3.OperationalError as exc:
         if time.monotonic() > deadline:
             raise ReadError(f"the query did not end within {timeout_s:g} s") from exc
@@ -107,7 +109,12 @@ def _query(
         connection.close()
 
 
-def _bounded(cursor: Iterable[Any]) -> list[Any]:
+def bounded(cursor: Iterable[Any]) -> list[Any]:
+    """All rows of a query.
+
+    Raises:
+        ReadError: they are too many or too large.
+    """
     rows, size = [], 0
     for row in cursor:
         rows.append(row)

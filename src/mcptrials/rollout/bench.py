@@ -1,20 +1,33 @@
 """Bench: everything that the trials of a run share, built once and handed to each."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import anyio
 from anyio import to_thread
 
+from mcptrials.dialect import Dialect
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
-from mcptrials.protocols import Grader, Host, Limits, Model, OpenSession, Place, Server, WireLog
+from mcptrials.protocols import (
+    Grader,
+    Host,
+    Limits,
+    Model,
+    OpenSession,
+    Place,
+    Server,
+    ServerChannel,
+    ServerSession,
+    WireLog,
+)
 from mcptrials.redaction import Redactor
 from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
+from mcptrials.servers.spoken import Spoken
 from mcptrials.store import RunWriter
 from mcptrials.task import GraderSpec, Split, Task
 from mcptrials.trial import Arm
@@ -49,6 +62,14 @@ class SessionOpener(Protocol):
     def __call__(self, connect_s: float) -> OpenSession: ...
 
 
+class SessionContinuer(Protocol):
+    """Takes up a connection where its host left it, without negotiating again."""
+
+    def __call__(
+        self, server: str, channel: ServerChannel, spoken: Spoken
+    ) -> AbstractAsyncContextManager[ServerSession]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ArmBench:
     """An arm with its live parts."""
@@ -59,7 +80,9 @@ class ArmBench:
     pause: Pause
     servers: Mapping[str, Server]
     open_session: SessionOpener
+    continue_session: SessionContinuer
     settings: Mapping[str, Any]
+    dialect: Dialect
     promised: Mapping[str, Promised] = field(default_factory=dict)
     """By server."""
 
