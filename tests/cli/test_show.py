@@ -159,9 +159,9 @@ def test_a_record_of_any_depth_and_any_characters_is_shown(folder: Path, tmp_pat
     assert (page.code, page.err) == (0, "")
     shown = commands.run(tmp_path, "show", "run", "plain-1", "--json")
     assert (shown.code, shown.err) == (0, "")
-    told = [event["params"] for event in shown.document["data"]["events"] if event["kind"] == "server_log"]
-    assert told[:2] == ["\ud800", {"\ud800": "\udfff"}]
-    assert json.dumps(told[2]) == deep
+    logged = [event["params"] for event in shown.document["data"]["events"] if event["kind"] == "server_log"]
+    assert logged[:2] == ["\ud800", {"\ud800": "\udfff"}]
+    assert json.dumps(logged[2]) == deep
 
 
 def test_a_tasks_own_id_comes_before_the_trial_of_another(tmp_path: Path, commands: Preloaded) -> None:
