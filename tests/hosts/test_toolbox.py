@@ -114,7 +114,11 @@ async def test_arguments_that_cannot_be_read_are_not_sent_and_the_model_is_told(
     assert played.shown == list(told.values())
     assert played.statuses == ["not_sent"] * len(told)
     assert played.verdict == ("passed", "none", None)
-    assert (played.record.argument_errors, played.record.tool_calls, played.record.sent_calls) == (len(told), len(told), 0)
+    assert (played.record.argument_errors, played.record.tool_calls, played.record.sent_calls) == (
+        len(told),
+        len(told),
+        0,
+    )
 
 
 async def test_no_text_at_all_is_a_call_without_arguments(tmp_path: Path) -> None:

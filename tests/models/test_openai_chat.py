@@ -257,6 +257,7 @@ def test_the_whole_reply_is_kept_as_it_came() -> None:
         (Answer(b""), "http", 200, True),
         (Answer(b'{"choices": [NaN]}'), "http", 200, True),
         (Answer(b"[" * 100_000), "http", 200, True),
+        (Answer(b"[" * 201 + b"]" * 201), "http", 200, True),
         (answer({"choices": []}), "http", 200, True),
         (answer({"choices": None}), "http", 200, True),
         (answer([]), "http", 200, True),

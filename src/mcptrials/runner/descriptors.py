@@ -1,5 +1,7 @@
 """How many files a run may have open, raised in time to what its trials need."""
 
+from contextlib import suppress
+
 try:
     import resource
 except ImportError:  # not on Windows, which has no such limit
@@ -22,9 +24,8 @@ def provide_descriptors(trials: int) -> str | None:
     if soft in (resource.RLIM_INFINITY, -1) or soft >= needed:
         return None
     allowed = needed if hard in (resource.RLIM_INFINITY, -1) else min(needed, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    if allowed == needed:
+    with suppress(OSError, ValueError):  # some systems allow less than they say
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if (allowed := resource.getrlimit(resource.RLIMIT_NOFILE)[0]) >= needed:
         return None
-    return (
-        f"{trials} trials at a time may need {needed} open files, {hard} are allowed: lower 'concurrency' if some fail"
-    )
+    return f"{trials} trials at a time may need {needed} open files, {allowed} are allowed: lower 'concurrency'"

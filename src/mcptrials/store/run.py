@@ -153,8 +153,9 @@ class Run:
 def _events(path: Path, beginning: bytes = b"") -> Iterator[Event]:
     try:
         *lines, torn = path.read_bytes().split(b"\n")
-    except OSError as exc:
-        raise UsageError(f"cannot read the transcript: {exc.strerror or exc}", where=str(path)) from exc
+    except (OSError, ValueError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
+        raise UsageError(f"cannot read the transcript: {reason}", where=str(path)) from exc
     del torn
     for number, line in enumerate(lines, 1):
         try:
