@@ -177,7 +177,7 @@ def test_a_second_run_adds_what_is_new_and_changes_no_other_byte(commands: Prelo
     assert b"\n" not in after.replace(b"\r\n", b"")
     assert (tmp_path / "tasks" / "draft.yaml").read_bytes() == mine
     project = load(tmp_path)
-    assert list(project.config.servers) == ["one", "two", "a: b\n#"]
+    assert list(project.config.servers) == ["one", "two", "a-b"]
     assert [task.id for task in project.suite.tasks] == [
         *(f"{server}-{kind}" for server in ("two", "a-b") for kind in ("read", "two-calls", "no-call")),
         "mine",
@@ -282,3 +282,12 @@ def test_wrong_words_are_said_in_one_line(commands: Preloaded, tmp_path: Path, w
     assert ended.code == 2
     assert said in ended.err
     assert files_of(tmp_path) == {}
+
+
+def test_names_that_a_project_does_not_allow_are_made_ones_that_it_does(commands: Preloaded, tmp_path: Path) -> None:
+    listed = {name: tiny() for name in ("my server", "my-server", "My-Server", "Ünï", "x" * 70)}
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": listed}))
+    ended = commands.run(tmp_path, "init", "--json")
+    assert ended.code == 0, ended.err
+    assert list(load(tmp_path).config.servers) == ["my-server-2", "my-server", "My-Server-3", "n", "x" * 60]
+    assert "server 'my server' is called 'my-server-2' here" in ended.document["warnings"]

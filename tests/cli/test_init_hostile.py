@@ -141,9 +141,11 @@ def test_hostile_names_and_descriptions_break_neither_the_files_nor_the_terminal
     ended = commands.run(tmp_path, "init", "--from", "x.json")
     assert ended.code == 0, ended.err
     project = load(tmp_path, HOME="/home")
-    assert list(project.config.servers) == [name]
-    assert project.config.servers[name].args[2] == server["args"][2]
-    assert project.config.servers[name].tools.allow == ("null",)
+    [named] = project.config.servers.items()
+    assert named[0] == "s-31m"
+    assert r"warning: server 's\n\x1b[31m: {' is called 's-31m' here" in ended.err
+    assert named[1].args[2] == server["args"][2]
+    assert named[1].tools.allow == ("null",)
     assert len(project.suite.tasks) == 3
     written = [text.decode() for path, text in files_of(tmp_path).items() if path.endswith(".yaml")]
     for text in (*written, ended.out, ended.err):

@@ -166,14 +166,14 @@ def _host(value: Any) -> Any:
     return value
 
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def _names(value: dict[str, T]) -> dict[str, T]:
     """Names become parts of file names, of the names that models see, and of tables."""
     taken: dict[str, str] = {}
     for name in value:
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             what = f"{name[:80]!r} is no name: 1 to 64 of A-Z a-z 0-9 . _ - that begin with a letter or digit"
             raise wrong_key(name, what)
         if (other := taken.setdefault(name.casefold(), name)) != name:

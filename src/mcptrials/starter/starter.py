@@ -11,6 +11,7 @@ import anyio
 from mcptrials.environment import TrialPlaces
 from mcptrials.errors import UsageError
 from mcptrials.project import DEFAULT_FILE
+from mcptrials.project.config import NAME
 from mcptrials.source import load_source
 from mcptrials.starter.drafts import Draft, drafts_of, drafts_text, slug_of
 from mcptrials.starter.entry import Entry
@@ -70,6 +71,7 @@ class Starter:
         self._existing = self._read()
         named = named_variables(self.path.read_text("utf-8")) if self._existing else frozenset()
         self.variables = Variables(environ, reserved=named)
+        entries = self._with_names(entries)
         known = self._existing["servers"] if self._existing else {}
         self._kept = tuple(entry.name for entry in entries if entry.name in known)
         self._entries = self._without_secrets([entry for entry in entries if entry.name not in known])
@@ -107,6 +109,18 @@ class Starter:
             raise UsageError("the file is there, and has no mapping 'servers'", where=source.where(), hint=hint)
         value: dict[str, Any] = source.value
         return value
+
+    def _with_names(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Clients allow names that a project file does not."""
+        names: list[str] = []
+        for entry in entries:
+            taken = [*names, *(each.name for each in entries if each is not entry and NAME.fullmatch(each.name))]
+            used = {name.casefold() for name in names}
+            fits = NAME.fullmatch(entry.name) is not None and entry.name.casefold() not in used
+            names.append(entry.name if fits else slug_of(entry.name, taken))
+            if not fits:
+                self._notices.append(f"server {entry.name!r} is called {names[-1]!r} here")
+        return [replace(entry, name=name) for entry, name in zip(entries, names, strict=True)]
 
     def _without_secrets(self, entries: Sequence[Entry]) -> list[Entry]:
         translated = [self._translated(entry) for entry in entries]
