@@ -344,7 +344,7 @@ def test_long_lists_are_folded_on_the_screen_and_whole_in_the_document(tmp_path:
 
 def test_hostile_lists_stay_within_their_time(tmp_path: Path, commands: Preloaded) -> None:
     deep: dict[str, Any] = {"type": "string"}
-    for _ in range(200):
+    for _ in range(90):
         deep = {"type": "object", "properties": {"a": deep}}
     laughs = {str(n): {"properties": {f"p{m}": {"$ref": f"#/$defs/{n + 1}"} for m in range(20)}} for n in range(20)}
     many = {"type": "object", "properties": {"q": {"$ref": "#/$defs/0"}}, "$defs": laughs | {"20": {}}}
