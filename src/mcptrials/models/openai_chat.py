@@ -10,6 +10,7 @@ import anyio
 import httpx2
 import openai
 
+from mcptrials import excerpt
 from mcptrials.encoding import dump_text, parse_json
 from mcptrials.errors import ProviderError, UsageError, describe
 from mcptrials.events import ToolShown
@@ -149,7 +150,7 @@ def _value(response: httpx2.Response) -> Any:
     try:
         value = parse_json(response.content)
     except (ValueError, RecursionError) as exc:
-        message = f"the provider's reply is not JSON: {response.text[:200]!r}"
+        message = f"the provider's reply is not JSON: {excerpt.beginning(response.text, 200)!r}"
         raise ProviderError("http", message, status=response.status_code, retryable=True) from exc
     if isinstance(value, dict) and value.get("error") and not value.get("choices"):
         code = value["error"].get("code") if isinstance(value["error"], dict) else None
