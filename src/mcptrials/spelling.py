@@ -42,7 +42,7 @@ _HEX_GAP = r"(?:[^0-9A-Za-z]{1,8}(?:r\\{1,8})?[nrt]?(?:0?[xX])?)?"
 """What may stand between two bytes in hex: `73 6b`, `73:6b`, `\\x73\\x6b`, a line end."""
 _CUT_HERE = re.compile(
     r"(?:\\{1,16}(?:[uUx][0-9a-fA-F]{0,7})?|%[0-9a-fA-F]{0,4}|&[#\w]{0,8})?"  # half an escape
-    r"(?:\\{1,16}[rn]|\s){0,4}(?:\[\.{0,3})?\[\.\.\."
+    r"(?:\\{1,16}[rn]|[\r\n]){0,4}(?:\[\.{0,3})?\[\.\.\."
 )
 _CUT_BEFORE = re.compile(r"\.\.\.\](?:\\{1,16}[rn]|\s){0,4}[0-9a-fA-Fu;#]{0,8}\Z")
 _CUT_REACH = 96
@@ -91,7 +91,7 @@ class Page:
     @cached_property
     def unescaped(self) -> _View | None:
         text = self.text
-        if "u00" in text or "%" in text or ("&" in text and "&#" in text):  # far cheaper than the pattern
+        if "u00" in text or "%" in text or ("&" in text and "#" in text):  # far cheaper than the pattern
             return _View.of(text, _ESCAPED_LETTER)
         return None
 
@@ -249,7 +249,7 @@ def _character(char: str) -> str:
     if char.isascii() and char.isalnum():
         return char
     if char == "\\":
-        return r"(?:\\{1,16}|%(?:25){0,3}5[cC])"
+        return r"(?:\\{1,15}u005[cC]|\\{1,16}|%(?:25){0,3}5[cC]|&(?:amp;){0,3}#(?:0{0,4}92|[xX]0{0,4}5[cC]);)"
     units = char.encode("utf-16-be", "surrogatepass").hex()
     unicode = r"\\{1,15}u".join(["", *(_any_case(units[i : i + 4]) for i in range(0, len(units), 4))])
     url = "".join(f"%(?:25){{0,3}}{_any_case(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogatepass"))
