@@ -14,7 +14,7 @@ _ASSIGNMENT = re.compile(r"-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(\S.*)", re.DOTALL)
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(\S+)", re.IGNORECASE)
 _SETTINGS = ("env", "headers")
 """Mappings of names that are the user's, where the value alone can make a secret."""
-_TOKEN = re.compile(r"[\w+/=.~-]{8,}")
+_TOKEN = re.compile(r"[^\s{}\[\]*?]{8,}")
 
 
 class Expander:
