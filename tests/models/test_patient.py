@@ -178,7 +178,7 @@ async def test_a_secret_about_to_leave_stops_the_trial(where: str, tmp_path: Pat
     ],
 )
 async def test_a_secret_anywhere_in_a_tool_stops_the_trial(part: dict[str, Any], tmp_path: Path) -> None:
-    plain = {"shown_name": "x", "server": "s", "tool": "x", "description": None, "input_schema": {}}
+    plain: dict[str, Any] = {"shown_name": "x", "server": "s", "tool": "x", "description": None, "input_schema": {}}
     with pytest.raises(HarnessError, match="TOKEN"):
         await Waiting(tmp_path, DONE).ask(tools=[ToolShown(**plain | part)])
 

@@ -156,6 +156,14 @@ def test_trial_directories_of_a_killed_holder_are_removed(tmp_path: Path) -> Non
     assert claim(tmp_path / "by-hand", str(root)) is None
 
 
+@pytest.mark.parametrize("content", [b"[1]", b"7", b"\xff\xfe", b"{", b"[" * 100_000, b"null"])
+def test_a_lock_that_says_nothing_harms_nothing(tmp_path: Path, content: bytes) -> None:
+    write(tmp_path).close()
+    (tmp_path / "by-hand" / "lock").write_bytes(content)
+    with again(tmp_path / "by-hand") as writer:
+        assert writer.left is None
+
+
 @pytest.mark.parametrize("mark", [None, "another-run", "link", "folder"])
 def test_a_directory_that_does_not_bear_the_runs_mark_is_left_and_named(tmp_path: Path, mark: str | None) -> None:
     write(tmp_path).close()
