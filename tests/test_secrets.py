@@ -16,13 +16,15 @@ from tests.cli.tiny_project import SERVER, asks, make_project, records, run_fold
 TOKEN = 'tök"en\\ with/all+kinds%of&char=acters<>7f3a'
 LITERAL = "sk-literal-9Qz7Lm2Xw"
 API_KEY = "sk-api-key-4Tn8Rb6Vc"
-SPELLINGS = ("raw", "base64", "hex", "url", "json")
+SPELLINGS = ("raw", "base64", "hex", "url", "json", "letters", "dump", "lines")
 
 
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
     """The command line with two secrets in its environment."""
-    with preloaded(tmp_path_factory.mktemp("secrets"), TRACKER_TOKEN=TOKEN, THE_KEY=API_KEY) as running:
+    with preloaded(
+        tmp_path_factory.mktemp("secrets"), TRACKER_TOKEN=TOKEN, THE_KEY=API_KEY, TENANT="customers"
+    ) as running:
         yield running
 
 
@@ -87,6 +89,64 @@ def test_what_a_server_prints_before_it_dies_is_shown_without_its_secrets(tmp_pa
         assert result.code == 2
         assert "cannot log in with [secret TRACKER_TOKEN]" in result.out + result.err
         assert leaks(result.out + result.err, TOKEN) == []
+
+
+def halves(text: str, secret: str) -> list[str]:
+    return [part for part in (secret[:8], secret[-8:]) if part in text]
+
+
+def test_of_a_secret_across_the_cut_of_a_log_no_half_is_left(tmp_path: Path, commands: Preloaded) -> None:
+    said = {"calls": [{"tool": "tell", "args": {"name": "MINE", "spelling": "noise"}}]}
+    servers = {"tiny": {"command": "{python}", "args": [str(SERVER)], "env": {"MINE": LITERAL}}}
+    script = {"sums": {"steps": [said, {"answer": "5"}]}}
+    folder = make_project(tmp_path, [asks("sums")], script, servers=servers, trials=1)
+    ran = commands.run(folder, "run")
+    assert ran.code == 0
+    [record] = records(run_folder(folder))
+    assert "stdout_not_json" in record["server_faults"]
+    transcript = (run_folder(folder) / record["transcript"]).read_text("utf-8")
+    assert transcript.count("[secret servers.tiny.env.MINE]") == 3
+    assert halves(transcript, LITERAL) == []
+
+
+@pytest.mark.parametrize("task_id", ["customers-1", "transcript"])
+def test_a_word_from_the_environment_that_our_files_hold_too_harms_no_run(
+    tmp_path: Path, task_id: str, commands: Preloaded
+) -> None:
+    servers = {"tiny": {"command": "{python}", "args": [str(SERVER)], "env": {"TENANT": "${TENANT}"}}}
+    script = {task_id: {"steps": [{"calls": [{"tool": "say", "args": {"text": "customers"}}]}, {"answer": "5"}]}}
+    folder = make_project(tmp_path, [asks(task_id)], script, servers=servers, trials=1)
+    assert commands.run(folder, "run", "--name", "r").code == 0
+    [record] = records(run_folder(folder))
+    assert (record["task_id"], record["verdict"]) == (task_id, "passed")
+    shown, resumed = commands.run(folder, "show", "r"), commands.run(folder, "run", "--resume", "r")
+    assert (shown.code, resumed.code) == (0, 0)
+    assert "scripted, not a language model" in shown.out
+
+
+def test_a_secret_in_a_name_ends_before_a_run(tmp_path: Path, commands: Preloaded) -> None:
+    servers = {"tiny": {"command": "{python}", "args": [str(SERVER)], "env": {"PASSWORD": "${TENANT}"}}}
+    folder = make_project(tmp_path, [asks("customers-1")], {}, servers=servers)
+    refused = commands.run(folder, "run")
+    assert refused.code == 2
+    assert "the value of TENANT stands in the task id '[secret TENANT]-1'" in refused.err
+    assert not (folder / "runs").exists()
+
+
+def test_a_key_that_was_typed_is_shown_neither_in_errors_nor_in_the_command_that_goes_on(
+    tmp_path: Path, commands: Preloaded
+) -> None:
+    key = "sk-it's-4Tn8Rb6Vc"
+    folder = make_project(tmp_path, [asks("sums")], {"sums": {"steps": [{"error": {"status": 400}}]}}, trials=1)
+    for words in (["run"], ["run", "--json"]):
+        owed = commands.run(folder, *words, "--set", f"servers.tiny.env.KEY={key}")
+        assert owed.code == 3
+        assert "--set 'servers.tiny.env.KEY=[secret servers.tiny.env.KEY]'" in owed.out + owed.err
+        assert halves(owed.out + owed.err, key) == []
+    for typed in ([f"models={key}"], ["models[0].api_key", key]):
+        refused = commands.run(folder, "run", "--set", *typed)
+        assert refused.code == 2
+        assert halves(refused.out + refused.err, key) == []
 
 
 class Echo(BaseHTTPRequestHandler):

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mcptrials import excerpt
 from mcptrials.dialect import EXACT, Dialect, adapt
 from mcptrials.encoding import dump_text
 from mcptrials.events import ToolShown
@@ -190,7 +191,7 @@ def _block_text(block: Any, changes: list[Change]) -> str:
 
 def _placeholder(block: Any, kind: Any) -> str:
     if not isinstance(block, Mapping):
-        return f"[content of unknown form: {json.dumps(block)[:80]}]"
+        return f"[content of unknown form: {excerpt.beginning(json.dumps(block), 80)}]"
     resource = block.get("resource")
     inner = resource if isinstance(resource, Mapping) else block
     facts = [str(inner[key]) for key in ("mimeType", "uri", "name") if isinstance(inner.get(key), str)]

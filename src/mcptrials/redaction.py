@@ -1,118 +1,48 @@
-"""Secrets by value: found and removed in every encoding that our files and screens could show them in.
+"""Secrets by value: which values are secrets, and how they are found and removed in every spelling.
 
-The values, not the names, decide: a list of suspicious names always misses one. A text is scrubbed of each secret
-with its characters as they are or escaped, in any mixture and depth, for JSON, URLs and HTML, as hex, and as base64 at
-each of the three byte offsets at which it can stand inside a longer encoded text.
+The value decides, not only the name: a list of suspicious names always misses one.
 """
 
-import base64
-import html
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mcptrials.encoding import dump_line, parse_json
+from mcptrials.spelling import MIN_LENGTH, Page, Spelling
 
-SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|credential|auth|cookie|session", re.IGNORECASE)
+SECRET_NAME = re.compile(
+    r"key(?!word|board|note|stone|space)|token(?!iz)|secret(?!ary)|pass(?!enger|ive|age)|pwd|credential"
+    r"|auth(?!ors?(?![a-z]))|cookie|session",
+    re.IGNORECASE,
+)
+_MODEL_NAME = re.compile(r"model", re.IGNORECASE)
 _PLAIN = re.compile(r"[+-]?[\d.,:]*|[./~\\].*|[A-Za-z]:\\.*|https?://[^@?]*|true|false|yes|no|on|off", re.IGNORECASE)
-_WORD = r"(?:[a-z]+|[A-Z]+|(?:[A-Z][a-z]+)+|\d+|[A-Za-z]{1,3}\d{1,4}[a-z]?)"
-_WORDS = re.compile(rf"{_WORD}(?:[-_ ./:@,]{_WORD})*")
-MIN_LENGTH = 4
-"""Shorter values are no secrets: removing them would shred ordinary text."""
+_LETTERS = r"[a-z]{1,24}(?:[A-Z][a-z]{1,24}){0,4}|[A-Z]{1,24}|(?:[A-Z][a-z]{1,24}){1,5}"
+_NUMBERED = r"[A-Za-z]\d{1,2}|[A-Za-z][a-z]{1,11}\d{1,3}|\d{1,3}[A-Za-z]|\d{2}T\d{2}"
+"""As in v2, qwen3, utf8, 70B, and a date with its time."""
+_WORDS = re.compile(rf"(?:{_LETTERS}|\d+|{_NUMBERED})(?:[-_ ./:@,](?:{_LETTERS}|\d+|{_NUMBERED}))*")
 MIN_WORD_LENGTH = 8
-"""The same for a number or a single word (`none`, `200000`): other texts, our own records too, are full of them."""
+"""For a value that its name does not call secret, and for a number or a single word whatever its name (`none`,
+`200000`): other texts are full of them."""
 _MIN_PART_LENGTH = 16
-_UNESCAPED = re.compile(r"[A-Za-z0-9]*")
-_LONGEST_SPELLING = 64
-"""Characters that one character of a secret can take up."""
-_SHORT_ESCAPES = {'"': '"', "/": "/", "\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+
+Shape = Literal["keep"] | Mapping[str, "Shape"]
+"""Which parts of our own data are structure: `keep`, or the shapes of a mapping's values by key, `*` for other keys.
+What has no shape is text of others."""
 
 
-def looks_secret(name: str, value: str, *, from_environment: bool = False) -> bool:
+def looks_secret(name: str, value: str) -> bool:
     """Whether a setting is treated as a secret: by its name, or since its value is no number, path, URL or words.
 
-    Ordinary words are left alone when they stand in the file, but not when they come `from_environment`: what is kept
-    out of a file is usually kept out for a reason.
+    What a name calls secret is one if it is no number or single word that is short. Under any other name it takes 8
+    characters that are not made of words and numbers; the name of a model is one, however odd.
     """
-    plain = _PLAIN.fullmatch(value) is not None
-    if len(value) < MIN_LENGTH or (len(value) < MIN_WORD_LENGTH and (plain or value.isalpha())):
+    if len(value) < MIN_LENGTH:
         return False
-    if not plain and not _WORDS.fullmatch(value):
-        return True
-    return SECRET_NAME.search(name) is not None or (from_environment and not plain)
-
-
-def _base64_cores(raw: bytes) -> set[str]:
-    """What stays equal in base64 of `raw` at offset 0, 1 and 2: the characters that hold no neighbour's bits."""
-    cores = set()
-    for offset in range(3):
-        first = -(-offset * 8 // 6)
-        last = (offset + len(raw)) * 8 // 6
-        encoded = base64.b64encode(b"\0" * offset + raw).decode()[first:last]
-        cores |= {encoded, encoded.replace("+", "-").replace("/", "_")}
-    return cores
-
-
-def _any_case(digits: str) -> str:
-    return "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in digits)
-
-
-def _character(char: str) -> str:
-    """A pattern of every spelling of one character.
-
-    An escape of JSON stands behind as many backslashes as texts are nested in texts; the bound keeps the search linear.
-    """
-    if char.isascii() and char.isalnum():
-        return char
-    if char == "\\":
-        return r"(?:\\{1,16}|%(?:25){0,3}5[cC])"
-    units = char.encode("utf-16-be", "surrogatepass").hex()
-    unicode = r"\\{1,15}u".join(["", *(_any_case(units[i : i + 4]) for i in range(0, len(units), 4))])
-    url = "".join(f"%(?:25){{0,3}}{_any_case(f'{byte:02x}')}" for byte in char.encode("utf-8", "surrogatepass"))
-    ways = [re.escape(char), unicode, url]
-    if char in _SHORT_ESCAPES:
-        ways.append(rf"\\{{1,15}}{_SHORT_ESCAPES[char]}")
-    if char == " ":
-        ways.append(r"\+")
-    if (entity := html.escape(char)) != char:
-        ways.append(entity)
-    return f"(?:{'|'.join(ways)})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Secret:
-    """One secret, and how to find it."""
-
-    name: str
-    value: str
-    literals: tuple[str, ...]
-    before: re.Pattern[str]
-    after: re.Pattern[str]
-    """The value as it may be escaped, cut before its longest run of characters that are escaped nowhere: a search that
-    begins with a literal is fast."""
-
-    @classmethod
-    def of(cls, name: str, value: str) -> "_Secret":
-        raw = value.encode("utf-8", "surrogatepass")
-        literals = {raw.hex(), raw.hex().upper()} | {core for core in _base64_cores(raw) if len(core) >= MIN_LENGTH}
-        cut = value.index(max(_UNESCAPED.findall(value), key=len))
-        before, after = ("".join(map(_character, part)) for part in (value[:cut], value[cut:]))
-        return cls(name, value, tuple(literals), re.compile(rf"{before}\Z"), re.compile(after))
-
-    def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the secret stands."""
-        for literal in self.literals:
-            position = text.find(literal)
-            while position >= 0:
-                yield position, position + len(literal)
-                position = text.find(literal, position + 1)
-        match = self.after.search(text)
-        while match:
-            nearest = max(match.start() - _LONGEST_SPELLING * len(self.value), 0)
-            if begun := self.before.search(text, nearest, match.start()):
-                yield begun.start(), match.end()
-            match = self.after.search(text, match.start() + 1)
+    plain = _PLAIN.fullmatch(value) is not None
+    if SECRET_NAME.search(name):
+        return len(value) >= MIN_WORD_LENGTH or not (plain or value.isalpha())
+    return len(value) >= MIN_WORD_LENGTH and not (plain or _WORDS.fullmatch(value) or _MODEL_NAME.search(name))
 
 
 class Redactor:
@@ -123,15 +53,17 @@ class Redactor:
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        self._secrets: tuple[_Secret, ...] = ()
+        self._secrets: tuple[tuple[str, Spelling], ...] = ()
+        self._known: set[str] = set()
         for name, value in secrets.items():
             self.add(name, value)
 
     def add(self, name: str, value: str) -> None:
         """A secret that has come up since; what is written from now on is without it."""
-        known = {secret.value for secret in self._secrets}
-        parts = [part for part in dict.fromkeys(_parts(value)) if part not in known]
-        self._secrets += tuple(_Secret.of(name, part) for part in parts)
+        for part in _parts(value):
+            if part not in self._known:
+                self._known.add(part)
+                self._secrets = (*self._secrets, (name, Spelling.of(part)))
 
     def text(self, text: str) -> str:
         """`text` without any secret."""
@@ -144,31 +76,41 @@ class Redactor:
     def _merged(self, text: str) -> list[tuple[int, int, str]]:
         """The parts to be replaced: overlapping secrets are one part, named after the first."""
         merged: list[tuple[int, int, str]] = []
-        for start, end, name in sorted((*span, secret.name) for secret in self._secrets for span in secret.spans(text)):
+        page = Page(text)
+        for start, end, name in sorted((*span, name) for name, secret in self._secrets for span in secret.spans(page)):
             if merged and start < merged[-1][1]:
                 merged[-1] = (merged[-1][0], max(end, merged[-1][1]), merged[-1][2])
             else:
                 merged.append((start, end, name))
         return merged
 
-    def line(self, line: bytes) -> bytes:
-        """A line of JSON without any secret; it stays valid JSON."""
+    def line(self, line: bytes, shape: Shape | None = None) -> bytes:
+        """A line of JSON without any secret; it stays valid JSON, and its structure as it is."""
+        if not self._secrets:
+            return line
         text = line.decode("utf-8", "surrogateescape")
-        if self.find(text) is None:
+        page = Page(text)
+        if not page.cut and self._found(page) is None:
             return line
         try:
-            return dump_line(self.value(parse_json(text)))
+            value = parse_json(text)
+            clean = self.value(value, shape)
+            return line if clean == value else dump_line(clean)
         except (ValueError, RecursionError):
             return self.text(text).encode("utf-8", "surrogateescape")
 
-    def value(self, value: Any) -> Any:
-        """A JSON value with every string (keys too) and number scrubbed."""
+    def value(self, value: Any, shape: Shape | None = None) -> Any:
+        """A JSON value with every string (keys too) and number scrubbed that `shape` does not keep."""
+        if shape == "keep":
+            return value
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list | tuple):
-            return [self.value(item) for item in value]
+            return [self.value(item, shape) for item in value]
         if isinstance(value, dict):
-            return {self.text(str(key)): self.value(item) for key, item in value.items()}
+            if shape is None:
+                return {self.text(str(key)): self.value(item) for key, item in value.items()}
+            return {key: self.value(item, shape.get(key, shape.get("*"))) for key, item in value.items()}
         if isinstance(value, int | float) and not isinstance(value, bool):
             return self._number(value)
         return value
@@ -176,12 +118,15 @@ class Redactor:
     def _number(self, value: float) -> Any:
         """A number that is a secret, not one that contains it: counts and times must stay numbers."""
         written = str(value)
-        name = next((secret.name for secret in self._secrets if secret.value == written), None)
+        name = next((name for name, secret in self._secrets if secret.value == written), None)
         return value if name is None else f"[secret {name}]"
 
     def find(self, text: str) -> str | None:
         """The name of a secret that stands in `text`, if any."""
-        return next((secret.name for secret in self._secrets if next(secret.spans(text), None)), None)
+        return self._found(Page(text))
+
+    def _found(self, page: Page) -> str | None:
+        return next((name for name, secret in self._secrets if next(secret.spans(page), None)), None)
 
 
 def _parts(value: str) -> Iterator[str]:

@@ -26,6 +26,10 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "hex": lambda value: value.encode().hex(),
     "url": lambda value: quote(value, safe=""),
     "json": json.dumps,
+    "letters": lambda value: "".join(f"%{byte:02x}" for byte in value.encode()),
+    "dump": lambda value: value.encode().hex(" "),
+    "lines": lambda value: base64.encodebytes(b"env" * 20 + value.encode()).decode(),
+    "noise": lambda value: "fine",
 }
 
 
@@ -36,6 +40,10 @@ def call(name: str, given: dict[str, Any]) -> str:
         return str(given["text"])
     spelled = SPELLINGS[given["spelling"]](os.environ[given["name"]])
     sys.stderr.write(f"told {spelled}\n")
+    if given["spelling"] == "noise":
+        secret = os.environ[given["name"]]
+        sys.stdout.write("x" * 280 + secret + "\n")  # no JSON, and longer than what is shown of it
+        sys.stderr.write("x" * (8192 - 30) + secret + "x" * (1 << 16) + secret + "x" * (24576 - len(secret)))
     return f"it is {spelled}."
 
 

@@ -188,11 +188,19 @@ async def test_a_secret_about_to_leave_stops_the_trial(where: str, tmp_path: Pat
     assert waiting.attempts == []
 
 
-async def test_a_secret_in_a_tools_description_or_schema_stops_the_trial(tmp_path: Path) -> None:
-    for description, schema in (("needs s3cret", {}), (None, {"default": "s3cret"})):
-        tool = ToolShown(shown_name="x", server="s", tool="x", description=description, input_schema=schema)
-        with pytest.raises(HarnessError, match="TOKEN"):
-            await Waiting(tmp_path, DONE).ask(tools=[tool])
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"description": "needs s3cret"},
+        {"input_schema": {"default": "s3cret"}},
+        {"shown_name": "t_s3cret"},
+        {"tool": "t/s3cret", "shown_name": "t_s3_0a1b2c3d"},
+    ],
+)
+async def test_a_secret_anywhere_in_a_tool_stops_the_trial(part: dict[str, Any], tmp_path: Path) -> None:
+    plain: dict[str, Any] = {"shown_name": "x", "server": "s", "tool": "x", "description": None, "input_schema": {}}
+    with pytest.raises(HarnessError, match="TOKEN"):
+        await Waiting(tmp_path, DONE).ask(tools=[ToolShown(**plain | part)])
 
 
 async def test_a_secret_that_comes_late_in_a_conversation_is_found(tmp_path: Path) -> None:

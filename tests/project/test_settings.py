@@ -8,6 +8,7 @@ import pytest
 
 from mcptrials.errors import UsageError
 from mcptrials.project import Project
+from mcptrials.project.secrets import refuse_in_names
 
 TASK = '{"id": "t", "prompt": "p", "graders": [{"type": "exact_answer", "expected": "x"}]}'
 SMALL = """\
@@ -92,6 +93,61 @@ tasks: [tasks.json]
     assert found == set(range(1, 10))
     assert {"cccc3333zz", "eeee5555zz", "gggg7777zz", "hhhh8888zz"} <= secrets
     assert not secrets & {"plain", "application/json", "one", "x", "{trial_dir}/key", "openai:m"}
+
+
+@pytest.mark.parametrize(
+    ("line", "value", "secret"),
+    [
+        ("env: {TENANT: '${V}'}", "customers", False),
+        ("env: {TENANT: '${V}'}", "acme corporation", False),
+        ("env: {TENANT: '${V}'}", "x8Kd91m", False),
+        ("env: {TENANT: '${V}'}", "x8Kd91mN", True),
+        ("env: {API_KEY: '${V}'}", "customers", True),
+        ("args: [--password, '${V}']", "customers", True),
+        ("args: ['--token=${V}']", "customers", True),
+        ("args: ['${V}']", "customers", False),
+        ("args: ['${MY_KEY}']", "customers", True),
+        ("args: ['https://me:${V}@host/']", "customers", True),
+    ],
+)
+def test_what_a_variable_brings_in_is_a_secret_by_its_name_its_place_or_its_look(
+    tmp_path: Path, line: str, value: str, *, secret: bool
+) -> None:
+    text = SMALL.replace("python}", f"python, {line.replace(chr(39), chr(34))}}}")
+    assert (value in project(tmp_path, text, environ={"V": value, "MY_KEY": value}).secrets.values()) is secret
+
+
+def test_in_headers_words_are_secrets_and_in_the_name_of_a_model_nothing_is(tmp_path: Path) -> None:
+    models = '[{model: "openai:${M}", headers: {X-Org: "${ORG}"}, api_key: "${K}"}]'
+    text = SMALL.replace('["scripted:script.yaml"]', models)
+    odd = {"M": "ft:gpt-4o-mini:acme::9aBcDeFg", "ORG": "customers", "K": "swordfish"}
+    loaded = project(tmp_path, text, environ=odd)
+    assert set(loaded.secrets.values()) == {"customers", "swordfish"}
+    refuse_in_names(loaded.secrets, loaded.names())
+
+
+@pytest.mark.parametrize(
+    ("more", "place"),
+    [
+        ("variants: {'${V}': {}}", "the variant name '[secret V]'"),
+        ("environment: {readers: {'of ${V}': {file: x}}}", "the reader 'of [secret V]'"),
+    ],
+)
+def test_a_secret_in_a_name_is_refused_and_not_shown(tmp_path: Path, more: str, place: str) -> None:
+    loaded = project(tmp_path, with_line(SMALL, more), environ={"V": "sk-Ab3dEf6hIj9lMn2"})
+    with pytest.raises(UsageError) as caught:
+        refuse_in_names(loaded.secrets, loaded.names())
+    assert str(caught.value).startswith(f"the value of V stands in {place}, which a run shows as it is")
+    assert "sk-Ab3" not in str(caught.value)
+
+
+def test_no_error_quotes_what_may_be_a_key_in_a_wrong_place(tmp_path: Path) -> None:
+    key = "sk-Ab3dEf6hIj9lMn2pQr5"
+    for setting in (f"models={key}", f"trials={key}", f"servers={key}", key, f"models[0].settings={key}"):
+        with pytest.raises(UsageError) as caught:
+            project(tmp_path, SMALL, setting)
+        assert key not in str(caught.value)
+    assert key not in refusal(tmp_path, with_line(SMALL, f"trials: {key}"))
 
 
 def test_placeholder_keys_and_settings_of_every_day_are_no_secrets(tmp_path: Path) -> None:

@@ -5,13 +5,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from tests.hand_made import manifest, record, run_of, task
+from tests.hand_made import BASE, manifest, record, run_of, task
 
 from mcptrials.errors import IncompleteError, UsageError
 from mcptrials.events import FinalAnswer
@@ -141,22 +140,69 @@ def test_only_one_process_writes_and_its_end_frees_the_run_however_it_ends(tmp_p
     again(folder).close()
 
 
-@pytest.fixture
-def two_roots() -> Iterator[tuple[Path, Path]]:
-    with tempfile.TemporaryDirectory(prefix="mcptrials-") as ours, tempfile.TemporaryDirectory() as foreign:
-        yield Path(ours) / "mcptrials-killed", Path(foreign)
+def claim(folder: Path, root: object) -> str | None:
+    """Goes on with a run whose killed process named `root` as its own; gives what was left."""
+    (folder / "lock").write_text(json.dumps({"pid": 1, "host": "h", "trial_root": root}))
+    with again(folder) as writer:
+        return writer.left
 
 
-def test_trial_directories_of_a_killed_holder_are_removed_and_nothing_else(
-    tmp_path: Path, two_roots: tuple[Path, Path]
-) -> None:
+def test_trial_directories_of_a_killed_holder_are_removed(tmp_path: Path) -> None:
+    root = Path(tempfile.mkdtemp(prefix="mcptrials-"))
+    RunWriter.create(tmp_path, manifest([task("a")]), NO_SECRETS, root).close()
+    (root / "t1").mkdir()
+    assert claim(tmp_path / "by-hand", str(root)) is None
+    assert not root.exists()
+    assert claim(tmp_path / "by-hand", str(root)) is None
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"7", b"\xff\xfe", b"{", b"[" * 100_000, b"null"])
+def test_a_lock_that_says_nothing_harms_nothing(tmp_path: Path, content: bytes) -> None:
     write(tmp_path).close()
-    folder = tmp_path / "by-hand"
-    for root, remains in zip(two_roots, (False, True), strict=True):
-        root.mkdir(exist_ok=True)
-        (folder / "lock").write_text(json.dumps({"pid": 1, "host": "h", "trial_root": str(root)}))
-        again(folder).close()
-        assert root.exists() is remains
+    (tmp_path / "by-hand" / "lock").write_bytes(content)
+    with again(tmp_path / "by-hand") as writer:
+        assert writer.left is None
+
+
+@pytest.mark.parametrize("mark", [None, "another-run", "link", "folder"])
+def test_a_directory_that_does_not_bear_the_runs_mark_is_left_and_named(tmp_path: Path, mark: str | None) -> None:
+    write(tmp_path).close()
+    with tempfile.TemporaryDirectory(prefix="mcptrials-") as root:
+        if mark == "link":
+            (Path(root) / "file").write_text("by-hand")
+            (Path(root) / ".run").symlink_to(Path(root) / "file")
+        elif mark == "folder":
+            (Path(root) / ".run").mkdir()
+        elif mark:
+            (Path(root) / ".run").write_text(mark)
+        assert claim(tmp_path / "by-hand", root) == root
+        assert Path(root).exists()
+
+
+def test_only_what_stands_right_in_the_directory_for_temporary_files_is_removed(tmp_path: Path) -> None:
+    write(tmp_path).close()
+    elsewhere = tmp_path / "mcptrials-precious"
+    elsewhere.mkdir()
+    (elsewhere / ".run").write_text("by-hand")
+    with tempfile.TemporaryDirectory(prefix="mcptrials-") as above, tempfile.TemporaryDirectory() as otherwise_named:
+        link = Path(above) / "mcptrials-link"
+        link.symlink_to(elsewhere)
+        (Path(otherwise_named) / ".run").write_text("by-hand")
+        for root in (elsewhere, link, Path(above) / "..", Path(otherwise_named)):
+            assert claim(tmp_path / "by-hand", str(root)) == str(root)
+            assert root.exists()
+    assert [claim(tmp_path / "by-hand", odd) for odd in (None, 3, "", "a\0b", "/no/such")] == [None] * 5
+
+
+def test_a_secret_that_is_also_a_word_of_our_own_files_destroys_nothing(tmp_path: Path) -> None:
+    words = ("transcript", "duration_ms", "by-hand", "scripted", "schema_version", f"a-1-{A_TRIAL.arm}")
+    with write(tmp_path, Redactor({word.upper(): word for word in words})) as writer:
+        append(writer, record("a", 1, answer="by-hand", transcript=begin_trial(writer)))
+    run = Run.load(tmp_path / "by-hand")
+    [found] = run.records()
+    assert (found.task_id, found.answer, found.model) == ("a", "[secret BY-HAND]", BASE.model)
+    assert (list(run.arms), run.scripted) == ([BASE.id], True)
+    assert isinstance(run.transcript(found).events[0], FinalAnswer)
 
 
 def test_what_a_killed_process_had_begun_is_set_aside_as_evidence(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import click
@@ -79,11 +79,12 @@ def _invoke(group: click.Group, argv: Sequence[str]) -> Outcome:
     try:
         code = group.main(list(argv), prog_name="mcptrials", standalone_mode=False, obj=secrets)
     except Ended as ended:
-        return ended.outcome
+        return _without(secrets, ended.outcome)
     except click.exceptions.NoArgsIsHelpError as exc:
         click.echo(exc.ctx.get_help() if exc.ctx else "")
         return Outcome(exit_code=USAGE)
     except (click.ClickException, click.Abort, KeyboardInterrupt, McptrialsError) as exc:
+        secrets |= _misplaced(argv)
         return _failed(*_understood(exc), secrets)
     except Exception as exc:  # noqa: BLE001 - the outermost boundary: a bug must end in exit code 70
         click.echo(plain(Redactor(secrets).text("".join(traceback.format_exception(exc)))), err=True)
@@ -101,9 +102,22 @@ def _understood(exc: BaseException) -> tuple[int, McptrialsError]:
     return INCOMPLETE, IncompleteError("stopped", hint="what was recorded is kept")
 
 
+def _misplaced(argv: Sequence[str]) -> dict[str, str]:
+    """What stands after `--set NAME` instead of after its `=`, which may be a secret."""
+    pairs = zip(argv, argv[1:], argv[2:], strict=False)
+    return {f"--set {name}": value for option, name, value in pairs if option == "--set" and "=" not in name}
+
+
 def _failed(code: int, failure: McptrialsError, secrets: dict[str, str]) -> Outcome:
     error = {"what": failure.what, "where": failure.where, "hint": failure.hint}
-    return Outcome(exit_code=code, error=Redactor(secrets).value(error))
+    return _without(secrets, Outcome(exit_code=code, error=error))
+
+
+def _without(secrets: Mapping[str, str], outcome: Outcome) -> Outcome:
+    """The data come from a run's files, which hold no secret; what is said beside them may."""
+    redactor = Redactor(secrets)
+    error = outcome.error and {key: text and redactor.text(text) for key, text in outcome.error.items()}
+    return replace(outcome, warnings=tuple(map(redactor.text, outcome.warnings)), error=error)
 
 
 def _print_document(command: str | None, outcome: Outcome) -> None:

@@ -14,6 +14,7 @@ from mcptrials.cli.screen import common_options, from_here, messages, output
 from mcptrials.cli.tables import print_summary
 from mcptrials.encoding import dump_text
 from mcptrials.project import DEFAULT_FILE, Project
+from mcptrials.redaction import Redactor
 from mcptrials.report import summarise
 from mcptrials.runner import RunOptions, RunResult, Silent
 from mcptrials.runner import run as run_project
@@ -46,6 +47,8 @@ def run(**flags: Any) -> None:
 def run_and_report(project: Project, options: RunOptions, flags: dict[str, Any]) -> None:
     """Runs, then prints the tables or the document, and ends with the right exit code."""
     keep_secret(dict(project.secrets))
+    redactor = Redactor(project.secrets)
+    flags = flags | {"settings": [redactor.text(setting) for setting in flags["settings"]]}
     if flags["quiet"] or flags["as_json"]:
         silent = Silent()
         end(report(run_project(project, options, silent), flags, silent.warnings))

@@ -10,6 +10,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import ByteReceiveStream, Process
 
+from mcptrials import excerpt
 from mcptrials.environment.remains import MAX_BYTES, ReadError
 from mcptrials.protocols import Place
 
@@ -35,7 +36,7 @@ async def run_command(argv: Iterable[str], place: Place, timeout_s: float) -> tu
         raise ReadError(f"cannot start {argv[0]!r}: {getattr(exc, 'strerror', None) or exc}") from exc
     if len(output) > MAX_BYTES:
         raise ReadError(f"{argv[0]!r} printed more than {MAX_BYTES >> 20} MiB")
-    return code, output.decode("utf-8", "replace"), errors.decode("utf-8", "replace")
+    return code, output.decode("utf-8", "replace"), _tail_text(errors)
 
 
 async def _run(argv: list[str], folder: Path, environment: Mapping[str, str]) -> tuple[int, bytes, bytes]:
@@ -67,7 +68,12 @@ async def _collect(process: Process, output: bytearray) -> None:
 async def _keep_tail(stream: ByteReceiveStream | None, tail: bytearray) -> None:
     while chunk := await _receive(stream):
         tail += chunk
-        del tail[:-_KEPT_OF_STDERR]
+        del tail[: -_KEPT_OF_STDERR - 1]
+
+
+def _tail_text(tail: bytes) -> str:
+    """One byte more than is kept says that there was more."""
+    return excerpt.end(tail[1:]) if len(tail) > _KEPT_OF_STDERR else tail.decode("utf-8", "replace")
 
 
 async def _receive(stream: ByteReceiveStream | None) -> bytes:
@@ -85,4 +91,4 @@ def _kill_group(process: Process) -> None:
 def last_line(text: str) -> str:
     """The last words of a failed command."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "it printed nothing on stderr"
+    return excerpt.beginning(lines[-1], 300) if lines else "it printed nothing on stderr"

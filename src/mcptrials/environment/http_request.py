@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import anyio
 import httpx2
 
+from mcptrials import excerpt
 from mcptrials.environment.remains import MAX_BYTES, ReadError
 from mcptrials.errors import describe
 
@@ -76,7 +77,7 @@ async def _body(response: httpx2.Response, shown: str) -> Answer:
         if len(content) > MAX_BYTES:
             raise ReadError(f"{shown}: the answer has more than {MAX_BYTES >> 20} MiB")
     if not response.is_success:
-        said = " ".join(content[: 4 * _SHOWN].decode("utf-8", "replace").split())[:_SHOWN]
+        said = excerpt.beginning(" ".join(content[: 4 * _SHOWN].decode("utf-8", "replace").split()), _SHOWN)
         raise ReadError(f"{shown}: status {response.status_code}: {said}".rstrip(": "))
     return Answer(response.status_code, bytes(content), response.charset_encoding or "utf-8")
 

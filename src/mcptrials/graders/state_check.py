@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import regex
 from pydantic import Field, field_validator, model_validator
 
+from mcptrials import excerpt
 from mcptrials.encoding import canonical_hash, dump_text
 from mcptrials.frozen import UserData
 from mcptrials.graders.answer import match_answer
@@ -158,5 +159,4 @@ def _text(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = dump_text(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return excerpt.beginning(dump_text(value), _SHOWN)

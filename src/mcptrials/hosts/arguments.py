@@ -15,6 +15,8 @@ from jsonschema.validators import extend
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from mcptrials import excerpt
+
 _TIME_S = 0.3
 _SHOWN = 200
 _ends_at_s: ContextVar[float] = ContextVar("_ends_at_s")
@@ -85,5 +87,4 @@ def misfit(schema: Any, value: Any) -> str | None:
         return None
     if problem is None:
         return None
-    message = problem.message if len(problem.message) <= _SHOWN else f"{problem.message[:_SHOWN]}..."
-    return f"{problem.json_path}: {message}"
+    return f"{problem.json_path}: {excerpt.beginning(problem.message, _SHOWN)}"

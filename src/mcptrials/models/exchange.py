@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import httpx2
 
+from mcptrials import excerpt
 from mcptrials.encoding import TooDeepError, dump_text, parse_foreign
 from mcptrials.errors import ProviderError, TrialError, describe
 from mcptrials.models.connection import ApiKey
@@ -87,7 +88,7 @@ def _value(response: httpx2.Response) -> Any:
         value = parse_foreign(response.content)
     except ValueError as exc:
         what = "nested too deeply" if isinstance(exc, TooDeepError) else "not JSON"
-        message = f"the provider's reply is {what}: {response.text[:200]!r}"
+        message = f"the provider's reply is {what}: {excerpt.beginning(response.text, 200)!r}"
         raise ProviderError("http", message, status=response.status_code, retryable=True) from exc
     if hidden := hidden_failure(value, response.headers):
         raise hidden

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from mcptrials import excerpt
 from mcptrials.errors import ProviderError, ServerError, TrialError
 
 _OVERFLOW = re.compile(
@@ -91,7 +92,7 @@ def _message_and_codes(body: Any) -> tuple[str, set[str]]:
 
 
 def _one_line(value: Any) -> str:
-    return " ".join(str(value or "").split())[:_LONGEST_MESSAGE]
+    return excerpt.beginning(" ".join(str(value or "").split()), _LONGEST_MESSAGE)
 
 
 def _number(value: str | None) -> float | None:

@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from mcptrials import excerpt
 from mcptrials.errors import UsageError
 from mcptrials.models.local_server import NO_RUNTIME
 
@@ -84,7 +85,7 @@ class Child:
     def _said_lines(self) -> list[str]:
         self._said.seek(0)
         lines = (line.strip() for line in self._said.read().decode(errors="replace").splitlines())
-        return [line[:300] for line in lines if line]
+        return [excerpt.beginning(line, 300) for line in lines if line]
 
     async def aclose(self) -> None:
         """Close its input, upon which it ends; kill it if it does not."""

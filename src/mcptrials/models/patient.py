@@ -128,7 +128,7 @@ class Patient:
         """A secret that a server let slip must not travel on to a provider (invariant 6)."""
         texts = [_text(message) for message in messages[self._checked :]]
         if self._checked == 0:
-            texts += [dump_text([tool.description, tool.input_schema]) for tool in tools]
+            texts += [dump_text([tool.tool, tool.shown_name, tool.description, tool.input_schema]) for tool in tools]
         self._checked = len(messages)
         for text in texts:
             if name := self._find_secret(text):

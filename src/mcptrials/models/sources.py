@@ -15,6 +15,7 @@ from typing import IO, Protocol
 import anyio
 from anyio import to_thread
 
+from mcptrials import excerpt
 from mcptrials.models.registry import Hub, Weights, Wheels
 
 PARALLEL = 3
@@ -176,4 +177,4 @@ async def _run(argv: Sequence[str], *, tmp: Path) -> None:
 def _last_line(said: IO[bytes]) -> str:
     said.seek(0)
     lines = [line.strip() for line in said.read().decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1].removeprefix("ERROR: ")[:300] if lines else ""
+    return excerpt.beginning(lines[-1].removeprefix("ERROR: "), 300) if lines else ""

@@ -67,9 +67,9 @@ class Project:
         value = expander.value(source.value)
         try:
             config = make_config(source, value)
+            suite = load_suite(config, source)
         except UsageError as exc:
-            raise expander.scrubbed(exc) from exc
-        suite = load_suite(config, source)
+            raise expander.scrubbed(exc, value) from exc
         secrets = expander.secrets | literal_secrets(value) | task_secrets(suite.tasks)
         return cls(source.path, config, suite, secrets)
 
@@ -92,6 +92,18 @@ class Project:
         """Whether tools that may write are shown (invariant 10: not without a declared environment)."""
         declared = self.config.environment is not None or task.environment is not None
         return server.writes or ("allowed" if declared else "denied")
+
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """What of the project is named in every file of a run: each noun with a name."""
+        config = self.config
+        return (
+            *(("task id", task.id) for task in self.suite.tasks),
+            *(("server name", name) for name in config.servers),
+            *(("variant name", name) for name in config.variants),
+            *(("model", model.model) for model in config.models),
+            *(("host", host.host) for host in config.hosts),
+            *(("reader", name) for name in (config.environment.readers if config.environment else ())),
+        )
 
     def arms(self) -> dict[str, tuple[Arm, ModelConfig, HostConfig]]:
         """Every (variant, host, model), by arm id."""

@@ -1,7 +1,7 @@
 """The secrets of a project file: what `${VAR}` brings in, and what stands in the file itself."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -15,6 +15,7 @@ _ASSIGNMENT = re.compile(r"-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(\S.*)", re.DOTALL)
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(\S+)", re.IGNORECASE)
 _SETTINGS = ("env", "headers")
 """Mappings of names that are the user's, where the value alone can make a secret."""
+_TOKEN = re.compile(r"[^\s{}\[\]*?]{8,}")
 
 
 _QUESTION = {"args", "params", "body"}
@@ -43,17 +44,41 @@ class Expander:
         if value is None:
             what = f"the environment variable {name!r} is not set"
             raise UsageError(what, where=self._source.where(key), hint=f"export {name}=... and run again")
-        if looks_secret(name, value, from_environment=True):
+        if looks_secret(f"{name} {_place_name(key)}", value):
             self.secrets[name] = value
         for part_name, part in _parts(value):
             if _named_secret(part_name, part):
                 self.secrets.setdefault(f"{name} ({part_name})", part)
         return value
 
-    def scrubbed(self, error: UsageError) -> UsageError:
-        """An error that may quote a value, without secrets."""
-        text = Redactor(self.secrets).text
-        return UsageError(text(error.what), where=error.where, hint=text(error.hint) if error.hint else None)
+    def scrubbed(self, error: UsageError, value: Any) -> UsageError:
+        """An error that may quote the expanded file, without secrets and what may be one in a wrong place."""
+        suspects = {dotted(key): text for key, name, text in _texts(value, (), "") if suspect(name, text)}
+        return without_secrets(error, self.secrets | literal_secrets(value) | suspects)
+
+
+def without_secrets(error: UsageError, secrets: Mapping[str, str]) -> UsageError:
+    """The same error, whose text may quote a secret."""
+    text = Redactor(secrets).text
+    return UsageError(text(error.what), where=error.where and text(error.where), hint=error.hint and text(error.hint))
+
+
+def refuse_in_names(secrets: Mapping[str, str], names: Sequence[tuple[str, str]]) -> None:
+    """A name is written as it is: it tells which record belongs to what.
+
+    Args:
+        names: what each is the name of, and the name.
+
+    Raises:
+        UsageError: a secret stands in one of them.
+    """
+    redactor = Redactor(secrets)
+    if redactor.find("\0".join(name for _, name in names)) is None:
+        return
+    for noun, name in names:
+        if found := redactor.find(name):
+            what = f"the value of {found} stands in the {noun} {redactor.text(name)!r}, which a run shows as it is"
+            raise UsageError(what, hint="change one of them; if the value is no secret, give it under another name")
 
 
 def literal_secrets(value: Any) -> dict[str, str]:
@@ -79,6 +104,17 @@ def task_secrets(tasks: Iterable[Task]) -> dict[str, str]:
         in_place = {spec.label: spec.settings["read"] for spec in task.graders if "read" in spec.settings}
         readers |= {f"{task.id} {name}": reader for name, reader in (*declared.items(), *in_place.items())}
     return literal_secrets({"environment": {"readers": readers}})
+
+
+def _place_name(key: Keys) -> str:
+    """What the place of a value says about it: its key, and that it is a header."""
+    name = next((part for part in reversed(key) if isinstance(part, str)), "")
+    return f"{name} credential" if "headers" in key[:-1] else name
+
+
+def suspect(name: str, text: str) -> bool:
+    """Whether a text may be a secret that stands in a wrong place."""
+    return _TOKEN.fullmatch(text) is not None and (looks_secret(name, text) or looks_secret("", text))
 
 
 def _named_secret(name: str, text: str) -> bool:
@@ -126,4 +162,4 @@ _PROVIDER_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 def _provider_keys(environ: Mapping[str, str]) -> dict[str, str]:
     """The keys that models take from the environment by themselves, though the project file does not name them."""
     given = {name: environ.get(name, "") for name in _PROVIDER_KEYS}
-    return {name: value for name, value in given.items() if looks_secret(name, value, from_environment=True)}
+    return {name: value for name, value in given.items() if looks_secret(name, value)}

@@ -5,6 +5,7 @@ from typing import Any
 
 from mcptrials.errors import UsageError
 from mcptrials.jsonpath import parse_path
+from mcptrials.project.secrets import suspect
 from mcptrials.source import Key, Source, yaml_source
 
 
@@ -16,7 +17,8 @@ def override(source: Source, setting: str) -> None:
     """
     name, equals, text = setting.partition("=")
     if not equals or not name:
-        raise UsageError(f"--set {setting!r} has no '='", hint="write --set trials=3 or --set limits.turns=8")
+        shown = "with a value that is not shown" if suspect("", setting) else repr(setting)
+        raise UsageError(f"--set {shown} has no '='", hint="write --set trials=3 or --set limits.turns=8")
     try:
         *parents, last = parse_path(name)
     except ValueError as exc:

@@ -13,6 +13,7 @@ from mcptrials.errors import McptrialsError, UsageError
 from mcptrials.executors.local import LocalExecutor, Slots
 from mcptrials.matrix import owed, plan
 from mcptrials.project import Project
+from mcptrials.project.secrets import refuse_in_names
 from mcptrials.record import Record
 from mcptrials.redaction import Redactor
 from mcptrials.rollout import Bench, run_trial
@@ -60,6 +61,7 @@ async def run_async(project: Project, options: RunOptions | None = None, listene
             beginning = find_run(project.runs_dir, options.resume)
             return await _go_on(project, _as_begun(beginning, options), listener, beginning, redactor)
         name = options.name or new_run_id()
+        refuse_in_names(project.secrets, [("name of the run", options.name or "")])
         refuse_run_folder(project.runs_dir, name)
         return await _begin(project, replace(options, name=name, split=options.split or "train"), listener, redactor)
 
@@ -99,13 +101,15 @@ async def _go_on(
     async with _workshop(project, options, listener, redactor) as (workshop, manifest):
         check_same(beginning.manifest, manifest)
         with RunWriter(beginning.folder, redactor, workshop.places.root) as writer:
+            if writer.left:
+                listener.warn(f"trial directories that may be left of a killed run were not removed: {writer.left}")
             trials = _plan(workshop, manifest)
             rest = owed(trials, beginning.attempts())
             if not rest:
                 listener.notice(f"run {beginning.run_id} owes no trial")
                 return RunResult(beginning, stopped=False)
             await workshop.check()
-            check_same_servers(beginning.manifest, with_servers(manifest, workshop.facts))
+            check_same_servers(beginning.manifest, writer.as_written(with_servers(manifest, workshop.facts)))
             await _confirm(workshop, manifest, (trials, rest), listener)
             return await _run_trials(rest, workshop.bench(manifest, writer), workshop.slots(), listener)
 
@@ -116,6 +120,7 @@ async def _workshop(
 ) -> AsyncIterator[tuple[Workshop, dict[str, Any]]]:
     """The parts of the run, with everything in its manifest that can be known before they are tried."""
     project = replace(project, config=select_models(project.config, options.models))
+    refuse_in_names(project.secrets, project.names())
     suite = select_tasks(project.suite, options.split or "train", options.only)
     suite = with_equal_trials(suite) if options.trials else suite
     refuse_too_many(suite, len(project.arms()), options.trials or project.config.trials)

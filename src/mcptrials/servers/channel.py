@@ -16,6 +16,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
 
+from mcptrials import excerpt
 from mcptrials.errors import ServerError
 from mcptrials.protocols import ServerExit, WireLog
 from mcptrials.servers.background import background
@@ -222,5 +223,4 @@ class _CappedText:
     def text(self) -> str:
         tail = b"".join(self._tail)[-STDERR_TAIL:]
         left_out = self.size - len(self._head) - len(tail)
-        gap = f"\n[... {left_out} bytes left out ...]\n".encode() if left_out else b""
-        return (bytes(self._head) + gap + tail).decode("utf-8", "replace")
+        return excerpt.without_middle(bytes(self._head), tail, left_out)

@@ -13,6 +13,7 @@ from mcp_types import JSONRPCError, JSONRPCNotification, jsonrpc_message_adapter
 from mcp_types.jsonrpc import ErrorData
 from pydantic import ValidationError
 
+from mcptrials import excerpt
 from mcptrials.encoding import MAX_DEPTH, deeper, dump_text
 from mcptrials.errors import TrialError
 from mcptrials.protocols import ServerChannel, SessionHooks
@@ -232,5 +233,4 @@ def _value(text: str) -> tuple[Any, list[str]]:
 
 
 def _shorten(line: bytes) -> str:
-    text = line[:_SHOWN].decode("utf-8", "replace")
-    return text if len(line) <= _SHOWN else f"{text}... ({len(line)} bytes)"
+    return excerpt.beginning_of_bytes(line, _SHOWN)

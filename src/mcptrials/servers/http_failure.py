@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 import httpx2
 
+from mcptrials import excerpt
 from mcptrials.errors import HarnessError, ServerError, TrialError, describe
 
 _SHOWN = 200
@@ -50,8 +51,8 @@ def refusal(response: httpx2.Response, method: str, said: str, credential: str) 
 def no_answer(response: httpx2.Response, method: str, said: str) -> TrialError:
     """For a success that holds no message: the URL of a web page, say."""
     url, kind = shown_url(str(response.request.url)), response.headers.get("content-type", "no content type")
-    status = response.status_code
-    what = f"{url} answered {method} with no MCP message, but HTTP {status} and {kind[:_SHOWN]}{_quoted(said)}"
+    got = f"HTTP {response.status_code} and {excerpt.beginning(kind, _SHOWN)}{_quoted(said)}"
+    what = f"{url} answered {method} with no MCP message, but {got}"
     return ServerError("contract_violation", f"{what}; is the URL that of an MCP endpoint?")
 
 
@@ -105,4 +106,4 @@ def _phrase(status: int) -> str:
 
 def _quoted(said: str) -> str:
     text = " ".join(said.split())
-    return f": {text[:_SHOWN]!r}" if text else ""
+    return f": {excerpt.beginning(text, _SHOWN)!r}" if text else ""

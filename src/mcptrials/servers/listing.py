@@ -4,10 +4,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mcptrials import excerpt
 from mcptrials.presentation import RawTool
 
 MAX_PAGES = 250
 MAX_TOOLS = 10_000
+_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def _problem(tool: Any) -> str | None:
         return "has a name that is no Unicode text"
     schema = tool.get("inputSchema")
     if not isinstance(schema, dict):
-        return f"has no object as inputSchema, but {schema!r}"[:120]
+        return f"has no object as inputSchema, but {excerpt.beginning(repr(schema), _SHOWN)}"
     if schema.get("type") != "object":
         return f"has an inputSchema whose type is {schema.get('type')!r}, not 'object'"
     return None

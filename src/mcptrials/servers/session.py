@@ -26,7 +26,7 @@ from mcp_types import (
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from mcptrials import __version__
+from mcptrials import __version__, excerpt
 from mcptrials.encoding import canonical_hash
 from mcptrials.errors import ServerError
 from mcptrials.presentation import RawTool
@@ -45,6 +45,9 @@ _PROBE_SHARE = 1 / 3
 """Of the time to connect, for a server that does not answer the modern probe; the rest is for the legacy handshake."""
 _WRITE_GRACE_S = 1.0
 """The engine's time limit begins when a request is written; a server that does not read must not hold it up."""
+
+_SHOWN = 300
+"""Characters that an error quotes of what a server said."""
 
 
 @asynccontextmanager
@@ -118,7 +121,7 @@ def _last_words(channel: ServerChannel) -> str:
     if stderr is None:
         return ""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return f"; last line of its stderr: {lines[-1][:300]}" if lines else "; its stderr is empty"
+    return f"; last line of its stderr: {excerpt.beginning(lines[-1], _SHOWN)}" if lines else "; its stderr is empty"
 
 
 class McpSession:
@@ -235,7 +238,7 @@ class McpSession:
             return f"broke off {self.step}: {self._reader.failure.message}"
         if exc.error.message == MALFORMED.message:
             answer = [*self._reader.malformed.values()][-1]
-            return f"answered {self.step} with what is no valid response: {answer!r}"[:300]
+            return f"answered {self.step} with what is no valid response: {excerpt.beginning(repr(answer), _SHOWN)}"
         sent = [each.get("message") for each in self._reader.errors.values() if isinstance(each, dict)]
         if exc.message in sent:
             return f"refused {self.step}: {exc.code} {exc.message}"
@@ -276,7 +279,7 @@ class McpSession:
         kind = result.get("resultType", "complete")
         if kind == "complete" and isinstance(result.get("content"), list):
             return "tool_error" if result.get("isError") is True else "ok"
-        what = "has no list 'content'" if kind == "complete" else f"is of type {kind!r}"[:100]
+        what = "has no list 'content'" if kind == "complete" else f"is of type {excerpt.beginning(repr(kind), _SHOWN)}"
         self._hooks.violation("malformed_result", f"a tools/call result {what}")
         return "contract_violation"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from mcptrials import excerpt
 from mcptrials.errors import UsageError
 from mcptrials.source.document import Key, Keys, Source, Unquoted
 
@@ -84,7 +85,7 @@ def _shown(value: Any) -> str:
     text = value.written if isinstance(value, Unquoted) else repr(value)
     if isinstance(value, bool) or value is None:
         text = {True: "true", False: "false", None: "null"}[value]
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return excerpt.beginning(text, _SHOWN)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from mcptrials.redaction import MIN_LENGTH, SECRET_NAME, Redactor, looks_secret
+from mcptrials.redaction import SECRET_NAME, Redactor, looks_secret
+from mcptrials.spelling import MIN_LENGTH
 from mcptrials.starter.entry import Entry
 from mcptrials.starter.harmless import harmless, issued_parts, looks_issued
 from mcptrials.starter.variables import Variables

@@ -66,11 +66,7 @@ class Variables:
     def secrets(self) -> dict[str, str]:
         """Name -> value, for redaction; what the user's environment gives may be no secret at all."""
         known = {name: value for name, value in self.values.items() if value}
-        return {
-            name: value
-            for name, value in known.items()
-            if name in self._taken or looks_secret(name, value, from_environment=True)
-        }
+        return {name: value for name, value in known.items() if name in self._taken or looks_secret(name, value)}
 
     @property
     def unset(self) -> list[str]:

@@ -21,7 +21,7 @@ class Lock:
     def __init__(self, folder: Path, facts: dict[str, Any]) -> None:
         self.path = folder / "lock"
         try:
-            self._file = self.path.open("a+")
+            self._file = self.path.open("a+", encoding="utf-8", errors="replace")
         except OSError as exc:
             what = f"cannot lock the run: {exc.strerror or exc}"
             raise UsageError(what, where=str(self.path), hint="check its permissions") from exc
@@ -35,9 +35,10 @@ class Lock:
         """What the last holder left behind, if it did not end by itself."""
         self._file.seek(0)
         text = self._file.read()
-        holder: dict[str, Any] = {}
-        with contextlib.suppress(ValueError):
-            holder = json.loads(text) if text else {}
+        named: Any = {}
+        with contextlib.suppress(ValueError, RecursionError):
+            named = json.loads(text) if text else {}
+        holder: dict[str, Any] = named if isinstance(named, dict) else {}
         if not self._free(holder):
             self._file.close()
             who = f"process {holder.get('pid')} on {holder.get('host')}"

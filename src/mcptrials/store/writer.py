@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import quote
@@ -20,7 +20,9 @@ from mcptrials.events import Event
 from mcptrials.record import Record
 from mcptrials.redaction import Redactor
 from mcptrials.store.disk import LineFile, sync, write_all, write_whole, writing
+from mcptrials.store.leftovers import mark_owner, remove_leftovers
 from mcptrials.store.lock import Lock
+from mcptrials.store.structure import WIRE, event_shape, manifest_shape, record_shape
 from mcptrials.trial import Trial
 
 _FOLDERS = ("records", "transcripts", "wire")
@@ -63,8 +65,10 @@ class RunWriter:
         self._records: LineFile | None = None
         self._first_line = threading.Lock()
         self._lock = Lock(folder, {"trial_root": str(trial_root)})
-        self._remove_leftovers()
+        self.left = remove_leftovers(self._lock.previous.get("trial_root"), folder.name)
+        """Trial directories that the run's last process may have left, and that were not removed."""
         with writing(folder):
+            mark_owner(trial_root, folder.name)
             for name in _FOLDERS:
                 (folder / name).mkdir(exist_ok=True)
 
@@ -82,7 +86,7 @@ class RunWriter:
         except OSError as exc:
             raise _no_folder(folder, exc) from exc
         try:
-            write_whole(folder / "manifest.json", dump_text(redactor.value(dict(manifest))).encode())
+            write_whole(folder / "manifest.json", dump_text(_clean(manifest, redactor)).encode())
             return cls(folder, redactor, trial_root)
         except (OSError, McptrialsError) as exc:
             shutil.rmtree(folder, ignore_errors=True)
@@ -94,11 +98,9 @@ class RunWriter:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _remove_leftovers(self) -> None:
-        """The trial directories of a holder that was killed; only those that it named as its own."""
-        root = self._lock.previous.get("trial_root")
-        if isinstance(root, str) and Path(root).name.startswith("mcptrials-"):
-            shutil.rmtree(root, ignore_errors=True)
+    def as_written(self, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A manifest as this run's stands in its file."""
+        return _clean(manifest, self._redactor)
 
     async def append(self, record: Record) -> Record:
         """Puts a record on the disk, and gives it as it stands there: without secrets.
@@ -107,7 +109,7 @@ class RunWriter:
             IncompleteError: the disk is full or gone.
         """
         line = dump_line(record.model_dump())
-        clean = self._redactor.line(line)
+        clean = self._redactor.line(line, record_shape())
         with writing(self.folder):
             await to_thread.run_sync(self._append, clean, record.transcript)
         return record if clean == line else Record.model_validate(parse_json(clean))
@@ -135,6 +137,11 @@ class RunWriter:
         self._lock.release()
 
 
+def _clean(manifest: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
+    clean: dict[str, Any] = redactor.value(dict(manifest), manifest_shape())
+    return clean
+
+
 class TrialFiles:
     """The transcript and the wire logs of one trial, written while it runs."""
 
@@ -146,7 +153,7 @@ class TrialFiles:
 
     def write(self, event: Event) -> None:
         """One event; in the file, if not yet on the disk, when this returns."""
-        line = self._redactor.line(dump_line(event.model_dump()))
+        line = self._redactor.line(dump_line(event.model_dump()), event_shape(type(event)))
         with writing(self._folder):
             write_all(self._file.fileno(), line)
 
@@ -156,7 +163,7 @@ class TrialFiles:
         again = f"~{self._starts[server]}" if self._starts[server] > 1 else ""
         with writing(self._folder):
             path = _fresh(self._folder / "wire" / f"{self._name}.{quote(server, safe='')}{again}.jsonl")
-            return WireFile(self._folder, path, self._redactor.line)
+            return WireFile(self._folder, path, self._redactor)
 
     def close(self) -> None:
         self._file.close()
@@ -165,8 +172,8 @@ class TrialFiles:
 class WireFile:
     """Every frame of one server: direction, monotonic milliseconds since the log began, and the text as it passed."""
 
-    def __init__(self, folder: Path, path: Path, scrub: Callable[[bytes], bytes]) -> None:
-        self._folder, self._scrub = folder, scrub
+    def __init__(self, folder: Path, path: Path, redactor: Redactor) -> None:
+        self._folder, self._redactor = folder, redactor
         self._file = path.open("wb")
         self._began_s = time.monotonic()
 
@@ -177,7 +184,7 @@ class WireFile:
             "frame": line.decode("utf-8", "backslashreplace"),
         }
         with writing(self._folder):
-            self._file.write(self._scrub(dump_line(entry)))
+            self._file.write(self._redactor.line(dump_line(entry), WIRE))
 
     def close(self) -> None:
         with writing(self._folder):

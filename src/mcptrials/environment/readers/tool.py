@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from mcptrials import excerpt
 from mcptrials.encoding import dump_text
 from mcptrials.environment.look import Look, names_in
 from mcptrials.environment.readers.json_value import at_path, json_value
@@ -93,4 +94,4 @@ def _shown(said: Any) -> str:
     content = said.get("content") if isinstance(said, dict) else None
     words = _texts(content) if isinstance(content, list) else []
     text = " ".join((" ".join(words) or dump_text(said)).split())
-    return f": {text[:_SHOWN]}"
+    return f": {excerpt.beginning(text, _SHOWN)}"
