@@ -13,8 +13,10 @@ from typing import Any, NoReturn
 import click
 
 from mcptrials.cli.screen import discard, one_line, plain
+from mcptrials.cli.terminal import outlast
 from mcptrials.errors import IncompleteError, McptrialsError, UsageError, describe
 from mcptrials.redaction import Redactor
+from mcptrials.signals import ending_signals
 
 DONE, SAID_NO, USAGE, INCOMPLETE, BUG = 0, 1, 2, 3, 70
 SCHEMA_VERSION = 1
@@ -65,12 +67,14 @@ def settle(group: click.Group, argv: Sequence[str]) -> int:
 
 
 def _prepare_process() -> None:
-    """Text that a stream cannot encode is escaped, no crash; a request to terminate is a Ctrl-C."""
+    """Text that a stream cannot encode is escaped, no crash; so is a terminal's end; a request to end is a Ctrl-C."""
+    sys.stdout, sys.stderr = outlast(sys.stdout), outlast(sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        for number in ending_signals():
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def _invoke(group: click.Group, argv: Sequence[str]) -> Outcome:

@@ -20,6 +20,7 @@ from mcptrials.runner import preflight
 from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
+from mcptrials.runner.watchdog import watched
 from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Trial
@@ -42,8 +43,9 @@ class Workshop:
     async def open(cls, project: Project, suite: Suite, listener: Listener) -> AsyncIterator["Workshop"]:
         workshop = cls(project, suite, listener)
         try:
-            workshop._make_models()
-            yield workshop
+            with watched(workshop.places.root):
+                workshop._make_models()
+                yield workshop
         finally:
             for model in workshop._models.values():
                 await model.aclose()

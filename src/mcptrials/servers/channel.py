@@ -8,8 +8,8 @@ import os
 import signal
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Literal
 
 import anyio
@@ -19,7 +19,6 @@ from anyio.abc import ByteReceiveStream, Process
 from mcptrials.errors import ServerError
 from mcptrials.protocols import ServerExit, WireLog
 from mcptrials.servers.background import background
-from mcptrials.servers.strays import kill_strays
 
 CHUNK = 1 << 18
 MAX_LINE = 64 << 20
@@ -38,8 +37,11 @@ _REST_S = 0.2
 class StdioChannel:
     """Lines to and from one running process, teed to the wire log."""
 
-    def __init__(self, process: Process, wire: WireLog, own_dir: Path) -> None:
-        self._process, self._wire, self._own_dir = process, wire, own_dir
+    def __init__(self, process: Process, wire: WireLog, end_descent: Callable[[], int]) -> None:
+        """Args:
+        end_descent: ends what the process left behind, and gives how many that were.
+        """
+        self._process, self._wire, self._end_descent = process, wire, end_descent
         self._buffer = bytearray()
         self._scanned = self._received = 0
         self._stderr = _CappedText()
@@ -132,7 +134,7 @@ class StdioChannel:
         try:
             how, left = await self._end_and_read_rest()
         except BaseException:
-            kill_strays(self._own_dir)
+            self._end_descent()
             self._signal_group(signal.SIGKILL)
             raise
         finally:
@@ -152,7 +154,7 @@ class StdioChannel:
         async with background() as tasks:
             tasks.start_soon(self._read_rest)
             how = await self._end()
-            left = await to_thread.run_sync(kill_strays, self._own_dir)
+            left = await to_thread.run_sync(self._end_descent)
             self._signal_group(signal.SIGKILL)
             with anyio.move_on_after(_REST_S):
                 await self._stdout_over.wait()

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 from anyio import to_thread
 
+from mcptrials import lineage
 from mcptrials.encoding import dump_line, dump_text, parse_json
 from mcptrials.errors import McptrialsError, UsageError
 from mcptrials.events import Event
@@ -90,9 +91,10 @@ class RunWriter:
         self.close()
 
     def _remove_leftovers(self) -> None:
-        """The trial directories of a holder that was killed; only those that it named as its own."""
+        """The processes and trial directories of a holder that was killed; only those that it named as its own."""
         root = self._lock.previous.get("trial_root")
         if isinstance(root, str) and Path(root).name.startswith("mcptrials-"):
+            lineage.end_run(Path(root))
             shutil.rmtree(root, ignore_errors=True)
 
     async def append(self, record: Record) -> Record:
