@@ -48,8 +48,8 @@ finally:
     if stubborn:
         signal.pause()
 """
-"""A server that, but for when it is checked, ends by nothing but KILL; with a child in a session of its own and a daemon
-of no environment."""
+"""A server that, but for when it is checked, ends by nothing but KILL, with a child in a session of its own and a
+daemon of no environment."""
 
 
 def stubborn_project(folder: Path, mark: str, delay_ms: int = 20_000) -> Path:
