@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL = $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt
 TRIALS ?= 2
 
-.PHONY: demo test test-local check format bench constraints clean
+.PHONY: demo test test-local check format schemas bench constraints clean
 
 demo: $(VENV)/.demo  ## evaluate the example server with a local model: no key, no account
 	@$(BIN)/mcptrials demo --trials $(TRIALS)
@@ -28,12 +28,16 @@ format: $(VENV)/.dev
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+schemas: $(VENV)/.dev  ## the JSON Schemas of project and task files, for editors
+	@$(BIN)/mcptrials check --schema project > docs/mcptrials.schema.json
+	@$(BIN)/mcptrials check --schema tasks > docs/tasks.schema.json
+
 bench: $(VENV)/.dev $(PEER)/.ready  ## speed and memory beside a peer, in one run
 	@$(BIN)/python bench/run.py
 
 constraints: $(VENV)/.uv  ## take the newest versions that fit
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --no-emit-index-url \
-		--no-emit-find-links --extra local --group dev --python-version 3.11 pyproject.toml tests/uv.in -o constraints.txt
+		--no-emit-find-links --extra local --extra sql --group dev --python-version 3.11 pyproject.toml tests/uv.in -o constraints.txt
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --no-emit-index-url \
 		--no-emit-find-links --python-version 3.11 tests/sdk1.in -o tests/sdk1.txt
 
@@ -49,7 +53,7 @@ $(VENV)/.demo: $(VENV)/.uv pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.uv pyproject.toml
-	@$(INSTALL) --editable . --group dev
+	@$(INSTALL) --editable '.[sql]' --group dev
 	@touch $@
 
 # Servers built with version 1 of the MCP SDK cannot share an environment with version 2.

@@ -220,3 +220,11 @@ def test_words_from_the_environment_are_kept_out_of_files_for_a_reason() -> None
 @given(word=st.text("abAB1- _", max_size=60))
 def test_any_value_is_judged_at_once(word: str) -> None:
     assert looks_secret("NAME", word * 20) in (True, False)
+
+
+def test_a_secret_that_comes_up_later_is_removed_from_then_on() -> None:
+    redactor = Redactor({"A": "first-secret"})
+    assert redactor.text("second-secret") == "second-secret"
+    redactor.add("B", "second-secret")
+    redactor.add("C", "second-secret")
+    assert redactor.text("first-secret second-secret") == "[secret A] [secret B]"

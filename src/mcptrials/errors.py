@@ -89,7 +89,7 @@ class GraderError(TrialError):
 
 
 class HarnessError(TrialError):
-    """This product, or the machine it runs on: reset, io or bug."""
+    """This product, or what it runs on: reset, io, bug, auth or rate_limit."""
 
     blame: Blame = "harness"
 

@@ -71,7 +71,7 @@ class ServerStarted(Frozen):
 
 
 class ServerExited(Frozen):
-    """A server's process is gone."""
+    """A server is gone, or our connection to it."""
 
     kind: Literal["server_exited"] = "server_exited"
     at_ms: float
@@ -79,7 +79,7 @@ class ServerExited(Frozen):
     server: str
     exit_code: int | None
     how: str
-    """closed (ended by itself after its input was closed), terminated, killed, or crashed."""
+    """closed (it ended by itself when its input did), terminated, killed, crashed, or abandoned (its thread hangs)."""
     stderr_bytes: int
     stderr_tail: str
     left_processes: int = 0
@@ -115,6 +115,10 @@ class PresentationChange(Frozen):
     subject: str
     before: Any = None
     after: Any = None
+    rule: str | None = None
+    """Which of the policy's rules."""
+    path: str | None = None
+    """Where in the subject, as a JSON path."""
 
 
 class ModelRequest(Frozen):
@@ -154,6 +158,12 @@ class ModelReply(Frozen):
     model: str | None
     native: Any
     """The provider's own JSON, unchanged."""
+    params: dict[str, Any] = {}
+    """What was sent besides messages and tools."""
+    dropped: tuple[str, ...] = ()
+    """Parameters that the model turned out not to take, and that were not sent."""
+    native_images: int = 0
+    """How many images of tool results the request held as images, not as the text that is recorded as shown."""
 
 
 class ToolCalled(Frozen):

@@ -1,6 +1,6 @@
 """The immutable, strict kinds of data that the nouns are made of."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Strict, ValidationError, model_validator
@@ -46,7 +46,11 @@ def wrong_key(key: Any, what: str) -> PydanticCustomError:
 
 def inside(key: Any, error: ValidationError) -> PydanticCustomError:
     """The first error of a part at `key` that is validated by itself."""
-    problem = error.errors(include_url=False)[0]
+    return inside_problem(key, error.errors(include_url=False)[0])
+
+
+def inside_problem(key: Any, problem: Mapping[str, Any]) -> PydanticCustomError:
+    """One error, as pydantic describes it, of a part at `key`."""
     return PydanticCustomError("inside", "{what}", _context(key) | {"problem": problem, "what": problem["msg"]})
 
 

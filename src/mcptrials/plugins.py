@@ -14,16 +14,29 @@ from typing import Any, Literal
 from mcptrials.errors import HarnessError, UsageError, boundary
 from mcptrials.source import nearest
 
-Kind = Literal["models", "hosts", "servers", "graders"]
+Kind = Literal["models", "hosts", "servers", "graders", "readers"]
 
 BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     "models": {
+        "anthropic": "mcptrials.models.anthropic_messages:AnthropicMessages",
         "local": "mcptrials.models.local:LocalModel",
         "openai": "mcptrials.models.openai_chat:OpenAIChat",
+        "openai-responses": "mcptrials.models.openai_responses:OpenAIResponses",
         "scripted": "mcptrials.models.scripted:Scripted",
     },
     "hosts": {"loop": "mcptrials.hosts.loop:Loop"},
-    "servers": {"stdio": "mcptrials.servers.stdio:StdioServer", "session": "mcptrials.servers.session:open_session"},
+    "servers": {
+        "http": "mcptrials.servers.http:HttpServer",
+        "continuation": "mcptrials.servers.session:continue_session",
+        "python": "mcptrials.servers.in_process:in_process_server",
+        "session": "mcptrials.servers.session:open_session",
+        "stdio": "mcptrials.servers.stdio:StdioServer",
+        "token": "mcptrials.servers.token:TokenSource",
+    },
+    "readers": {
+        "database": "mcptrials.environment.database:Database",
+        "http": "mcptrials.environment.http_request:fetch",
+    },
     "graders": {
         "call_order": "mcptrials.graders.call_rules:CallOrder",
         "exact_answer": "mcptrials.graders.exact_answer:ExactAnswer",

@@ -12,12 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mcptrials.dialect import EXACT, Dialect, adapt
 from mcptrials.encoding import dump_text
 from mcptrials.events import ToolShown
 from mcptrials.frozen import Frozen
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """Names that every provider takes for a function."""
+
+MAX_REWRITES = 200
+"""Changes of one schema that are told one by one; the schema as it was stands in the wire log."""
 
 RawTool = Mapping[str, Any]
 """A tool as the server listed it: name, description, inputSchema, annotations ..."""
@@ -31,6 +35,9 @@ class Change:
     subject: str
     before: Any = None
     after: Any = None
+    rule: str | None = None
+    path: str | None = None
+    """Where in the subject, as a JSON path."""
 
 
 class ToolFilter(Frozen):
@@ -41,6 +48,8 @@ class ToolFilter(Frozen):
     hide: tuple[str, ...] = ()
     writes: Literal["allowed", "denied"] = "allowed"
     """denied: only tools that declare `readOnlyHint: true`, or that `allow` names."""
+    prefix: Literal["collision", "always"] = "collision"
+    """When the server's name stands before a tool's."""
 
     def shows(self, tool: RawTool) -> bool:
         name = tool["name"]
@@ -57,9 +66,9 @@ def read_only(tool: RawTool) -> bool:
 
 
 def present_tools(
-    listings: Mapping[str, Sequence[RawTool]], filters: Mapping[str, ToolFilter]
+    listings: Mapping[str, Sequence[RawTool]], filters: Mapping[str, ToolFilter], dialect: Dialect = EXACT
 ) -> tuple[tuple[ToolShown, ...], tuple[Change, ...]]:
-    """The tools that the model sees, in server and list order, and what was changed for it.
+    """The tools that the model sees, in server and list order, and what was changed for it and its provider.
 
     Names go through a reversible map: bare where that is unique and valid for every provider, otherwise prefixed by
     the server or rewritten, with a hash where cutting or replacing could make two names collide.
@@ -68,13 +77,14 @@ def present_tools(
     changes: list[Change] = []
     count = Counter(tool["name"] for tools in listings.values() for tool in tools)
     for server, tool in ((server, tool) for server, tools in listings.items() for tool in tools):
-        name = tool["name"]
-        if not filters.get(server, ToolFilter()).shows(tool):
+        name, rule = tool["name"], filters.get(server, ToolFilter())
+        if not rule.shows(tool):
             changes.append(Change("tool_filter", f"{server}/{name}", name, None))
             continue
-        shown_name = provider_name(name if count[name] == 1 else f"{server}__{name}")
+        bare = rule.prefix == "collision" and count[name] == 1
+        shown_name = provider_name(name if bare else f"{server}__{name}", dialect)
         if shown_name in shown:
-            shown_name = _hashed(f"{server}__{name}")
+            shown_name = _hashed(f"{server}__{name}", dialect)
         if shown_name != name:
             changes.append(Change("tool_name", f"{server}/{name}", name, shown_name))
         shown[shown_name] = ToolShown(
@@ -82,9 +92,19 @@ def present_tools(
             server=server,
             tool=name,
             description=_description(server, tool, changes),
-            input_schema=tool.get("inputSchema"),
+            input_schema=_schema(server, tool, dialect, changes),
         )
     return tuple(shown.values()), tuple(changes)
+
+
+def _schema(server: str, tool: RawTool, dialect: Dialect, changes: list[Change]) -> Any:
+    adapted = adapt(tool.get("inputSchema"), dialect)
+    subject = f"{server}/{tool['name']}"
+    told = adapted.rewrites[:MAX_REWRITES]
+    changes += [Change("schema", subject, each.before, each.after, each.rule, each.path) for each in told]
+    if left := len(adapted.rewrites) - len(told):
+        changes.append(Change("schema", subject, None, f"{left} more changes of the same schema"))
+    return adapted.schema
 
 
 def _description(server: str, tool: RawTool, changes: list[Change]) -> str | None:
@@ -106,14 +126,18 @@ def _unicode(text: str) -> str:
     return text
 
 
-def provider_name(name: str) -> str:
+def provider_name(name: str, dialect: Dialect = EXACT) -> str:
     """`name` if every provider takes it; else rewritten, with 8 hex digits of its hash so that none collide."""
-    return name if NAME.fullmatch(name) else _hashed(name)
+    return name if NAME.fullmatch(name) and dialect.first.fullmatch(name) else _hashed(name, dialect)
 
 
-def _hashed(name: str) -> str:
+def _hashed(name: str, dialect: Dialect) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{re.sub(r'[^a-zA-Z0-9_-]', '_', name)[:55]}_{digest}"
+    plain = re.sub(r"[^a-zA-Z0-9_-]", "_", name)
+    return f"{plain if dialect.first.fullmatch(plain) else f'_{plain}'}"[:55] + f"_{digest}"
+
+
+ERROR_MARK = "Error: "
 
 
 def present_result(result: Any) -> tuple[str, tuple[Change, ...]]:
@@ -129,7 +153,7 @@ def present_result(result: Any) -> tuple[str, tuple[Change, ...]]:
         changes.append(Change("lone_surrogates", "result"))
     if isinstance(result, Mapping) and result.get("isError") is True and not clean.lstrip().lower().startswith("error"):
         changes.append(Change("mark_error", "result"))
-        clean = f"Error: {clean}"
+        clean = f"{ERROR_MARK}{clean}"
     return clean, tuple(changes)
 
 
@@ -144,6 +168,12 @@ def _result_text(result: Any, changes: list[Change]) -> str:
         return ""
     changes.append(Change("malformed_result", "result"))
     return dump_text(result)
+
+
+def text_of_blocks(result: Any) -> tuple[str, ...]:
+    """The text of each content block by itself, for providers that take some blocks as they are."""
+    blocks = result.get("content") if isinstance(result, Mapping) else None
+    return tuple(_unicode(_block_text(block, [])) for block in blocks) if isinstance(blocks, list) else ()
 
 
 def _block_text(block: Any, changes: list[Change]) -> str:

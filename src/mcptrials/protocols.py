@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, field_validator
 
+from mcptrials.dialect import EXACT, Dialect
 from mcptrials.events import CallAsked, CallStatus, Event, ToolShown, Usage
 from mcptrials.frozen import Frozen, UserData
 from mcptrials.presentation import RawTool, ToolFilter
@@ -21,7 +22,8 @@ _PLACEHOLDER = re.compile(r"\{(trial_dir|project_dir|python)\}")
 
 # --- Model ---------------------------------------------------------------------------------------------------------
 
-ReplyStop = Literal["answer", "calls", "length", "refused", "malformed_call"]
+ReplyStop = Literal["answer", "calls", "length", "refused", "malformed_call", "paused", "context_overflow"]
+"""`paused`: the provider has more to say once it gets its own words back; no answer and no fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,12 @@ class Reply:
     raw: Any = None
     """The provider's whole JSON reply."""
     call_source: Literal["native", "lenient"] = "native"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """What was sent besides messages and tools."""
+    dropped: tuple[str, ...] = ()
+    """Parameters that were asked for, but not sent, since the model takes them not."""
+    native_images: int = 0
+    """How many images of tool results the request held as images; all others were shown as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +162,10 @@ class WireLog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerExit:
-    """How a server's process ended."""
+    """How a server ended; without a process there is no exit code."""
 
     exit_code: int | None
-    how: Literal["closed", "terminated", "killed", "crashed"]
+    how: Literal["closed", "terminated", "killed", "crashed", "abandoned"]
     ms: float
     stderr_bytes: int
     stderr_tail: str
@@ -175,6 +183,7 @@ class ServerChannel(Protocol):
 
         Raises:
             EOFError: the server closed its output.
+            TrialError: why nothing more will come, with its blame.
         """
         ...
 
@@ -186,13 +195,16 @@ class ServerChannel(Protocol):
         """How the server ended, once it has."""
         ...
 
-    def stderr_tail(self) -> str: ...
+    def stderr_tail(self) -> str | None:
+        """None for a server that has none of its own."""
+        ...
 
 
 class Server(Protocol):
-    """How to start the server under test."""
+    """How to start the server under test, or where it is."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def open(self, place: Place) -> AbstractAsyncContextManager[ServerChannel]: ...
 
@@ -225,7 +237,8 @@ class ServerSession(Protocol):
         """One call; what comes of it is a result, also a refusal, a silence or the server's end.
 
         Raises:
-            ServerError: contract_violation, when what the server writes cannot be read any further.
+            ServerError: crash or contract_violation, when what the server writes cannot be read any further.
+            HarnessError: auth or rate_limit, when it refuses us.
         """
         ...
 
@@ -292,6 +305,8 @@ class HostContext:
     filters: Mapping[str, ToolFilter]
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Sampling settings of the arm's model."""
+    dialect: Dialect = EXACT
+    """What the arm's provider takes."""
 
 
 @dataclass(frozen=True, slots=True)

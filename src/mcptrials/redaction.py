@@ -123,11 +123,15 @@ class Redactor:
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
-        names: dict[str, str] = {}
+        self._secrets: tuple[_Secret, ...] = ()
         for name, value in secrets.items():
-            for part in _parts(value):
-                names.setdefault(part, name)
-        self._secrets = [_Secret.of(name, part) for part, name in names.items()]
+            self.add(name, value)
+
+    def add(self, name: str, value: str) -> None:
+        """A secret that has come up since; what is written from now on is without it."""
+        known = {secret.value for secret in self._secrets}
+        parts = [part for part in dict.fromkeys(_parts(value)) if part not in known]
+        self._secrets += tuple(_Secret.of(name, part) for part in parts)
 
     def text(self, text: str) -> str:
         """`text` without any secret."""

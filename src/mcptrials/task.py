@@ -72,6 +72,8 @@ class Task(UserData):
     limits: dict[str, Any] | None = None
     trials: int | None = Field(default=None, ge=1)
     noop_should_pass: bool = False
+    draft: bool = False
+    """Loaded and checked, but never run: somebody must still complete it."""
 
     @field_validator("id")
     @classmethod

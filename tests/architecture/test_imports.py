@@ -37,7 +37,7 @@ def test_what_needs_no_command_imports_no_command(words: list[str]) -> None:
     )
     found = imported_by(program)
     assert not found & (HEAVY | {"pydantic", "anyio", "ruamel"})
-    commands = {"mcptrials.cli.run", "mcptrials.cli.show", "mcptrials.cli.demo"}
+    commands = {"mcptrials.cli.check", "mcptrials.cli.run", "mcptrials.cli.show", "mcptrials.cli.demo"}
     assert not found & commands
 
 

@@ -15,13 +15,16 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 COMMON_OPTIONS = {"project_file", "settings", "as_json", "quiet"}
 BROAD_EXCEPTS = [
     "cli/outcome.py",  # the outermost boundary: a bug ends in exit code 70
+    "environment/own_thread.py",  # what a thread raised is raised in the one that waits
     "errors.py",  # `boundary` attributes what fails inside
     "executors/local.py",  # the other trials are cancelled first, then it is raised again
+    "servers/thread_channel.py",  # a server's own thread: what ends it is told to the trial
 ]
 LATE_IMPORTS = {
     "stats/quantile.py",  # scipy.special, when an interval is computed
     "models/hub_child.py",  # huggingface_hub, in a program of its own
     "models/local_server.py",  # xllamacpp, in a program of its own
+    "store/run.py",  # pandas, when a frame is asked for
 }
 
 

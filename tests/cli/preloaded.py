@@ -15,7 +15,7 @@ from tests.cli.tiny_project import Ended, environment
 
 FORKER = """
 import gc, json, os, sys
-import mcptrials.cli.run, mcptrials.cli.show, mcptrials.hosts.loop, mcptrials.models.scripted
+import mcptrials.cli.check, mcptrials.cli.run, mcptrials.cli.show, mcptrials.hosts.loop, mcptrials.models.scripted
 import mcptrials.graders.exact_answer, mcptrials.servers.session, mcptrials.servers.stdio, scipy.special
 from mcptrials.cli import main
 

@@ -29,6 +29,8 @@ from tests.cli.tiny_project import (
     wait_until,
 )
 
+from mcptrials.cli.group import TABLE
+
 ABSTAIN = {"steps": [{"answer": "cannot", "usage": USAGE}]}
 ERROR = re.compile(r"error: [^\n]+\n")
 
@@ -272,7 +274,7 @@ def test_an_error_is_a_json_document_too_also_for_flags_that_do_not_exist(tmp_pa
     cases = {
         "unknown key 'trails'": ["run", "--json"],
         "No such option '--bogus'": ["run", "--bogus", "--json"],
-        "No such command 'rnu'; commands: demo, run, show": ["rnu", "--json"],
+        f"No such command 'rnu'; commands: {', '.join(TABLE)}": ["rnu", "--json"],
     }
     for what, words in cases.items():
         result = mcptrials(folder, *words)
@@ -406,3 +408,14 @@ def test_trials_of_the_command_line_hold_for_tasks_with_a_number_of_their_own(tm
     assert (resumed.code, "owes no trial" in resumed.err) == (0, True)
     assert mcptrials(folder, "run", "--name", "own", "--quiet").code == 0
     assert len(records(folder / "runs" / "own")) == 9
+
+
+def test_what_a_reader_in_python_prints_does_not_spoil_the_document(tmp_path: Path) -> None:
+    graders = [{"type": "state_check", "query": "the answer", "expected": "42"}]
+    task = {"id": "t", "prompt": "p", "graders": graders}
+    readers = {"the answer": {"python": "./look.py:look"}}
+    folder = make_project(tmp_path / "p", [task], {"t": adds("5")}, environment={"readers": readers}, trials=1)
+    (folder / "look.py").write_text("def look(place):\n    print('looking')\n    return 42\n")
+    result = mcptrials(folder, "run", "--json")
+    assert (result.code, result.document["data"]["totals"]["passed"]) == (0, 1)
+    assert "looking" in result.err

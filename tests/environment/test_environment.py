@@ -144,7 +144,7 @@ def test_an_environment_without_anything_has_no_hash(folder: Path) -> None:
         ),
         ({"reset": [{"sql": "insert into none values (1)", "url": "sqlite:///{trial_dir}/t.db"}]}, "no such table"),
         ({"reset": [{"sql": "select 1", "url": "sqlite:///{trial_dir}/no/t.db"}]}, "unable to open database file"),
-        ({"reset": [{"sql": "select 1", "url": "mysql://x"}]}, "database 'mysql' is not supported"),
+        ({"reset": [{"sql": "select 1", "url": "sqlite://t.db"}]}, "names no file; write sqlite:///PATH"),
         ({"state_hash": [{"sql": "select 1", "url": "sqlite:///none.db"}]}, "'none.db' does not exist"),
         ({"state_hash": [{"command": ["{python}", "-c", "raise SystemExit(1)"]}]}, "exited with code 1"),
         ({"files": {"none": "{trial_dir}/x"}}, "cannot copy the fixtures"),

@@ -173,8 +173,8 @@ def test_what_is_no_database_is_an_error(place: Place) -> None:
         ("pipe.db", "database 'pipe.db' does not exist"),
     ]:
         assert found(place, {"sql": "select * from t", "url": f"sqlite:///{{trial_dir}}/{name}"}).error == refusal
-    error = found(place, {"sql": "select 1", "url": "postgresql://host/db"}).error
-    assert error == "database 'postgresql' is not supported; use sqlite:///PATH"
+    for url in ("sqlite://t.db", "sqlite+pysqlite:///t.db"):
+        assert found(place, {"sql": "select 1", "url": url}).error == f"{url!r} names no file; write sqlite:///PATH"
 
 
 def test_a_relative_database_lies_in_the_trials_directory(place: Place) -> None:

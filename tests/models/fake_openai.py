@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import struct
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -33,6 +33,7 @@ class Request:
         return json.loads(self.body)
 
 
+Scripted = Answer | Callable[[Request], Answer]
 RESET = Answer(b"", fault="reset")
 SILENCE = Answer(b"", fault="silence")
 
@@ -60,7 +61,7 @@ def error(status: int, message: str, code: str | int | None = None, **headers: s
 class FakeOpenAI:
     """Answers requests in the order of the script; one request too many is answered with status 599."""
 
-    def __init__(self, script: Iterable[Answer]) -> None:
+    def __init__(self, script: Iterable[Scripted]) -> None:
         self._script = iter(script)
         self.requests: list[Request] = []
         self.connections = 0
@@ -71,14 +72,15 @@ class FakeOpenAI:
         try:
             while request := await _read_request(reader):
                 self.requests.append(request)
-                if not await _write_answer(writer, next(self._script, Answer(b"script is over", 599))):
+                scripted = next(self._script, Answer(b"script is over", 599))
+                if not await _write_answer(writer, scripted(request) if callable(scripted) else scripted):
                     break
         finally:
             writer.close()
 
 
 @asynccontextmanager
-async def fake_openai(*script: Answer) -> AsyncIterator[FakeOpenAI]:
+async def fake_openai(*script: Scripted) -> AsyncIterator[FakeOpenAI]:
     """The endpoint, until the block ends."""
     fake, serving = FakeOpenAI(script), set[asyncio.Task[None]]()
 

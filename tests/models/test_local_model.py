@@ -84,6 +84,8 @@ def test_a_reply_ends_after_its_call() -> None:
         assert [call.name for call in reply.calls] == ["add_label"]
         assert reply.usage is not None
         assert (reply.usage.output_tokens or 128) < 64
+        ours = {"temperature": 0.7, "top_p": 0.95, "seed": 1, "stop": ["```\n"]}
+        assert {key: reply.params[key] for key in ours} == ours
 
     with_model(use)
 

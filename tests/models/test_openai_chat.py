@@ -161,6 +161,8 @@ def test_an_id_that_a_server_uses_twice_is_replaced() -> None:
         ({"content": None, "tool_calls": [call("{}")]}, "stop", "calls"),
         ({"content": None, "tool_calls": [call("{}")]}, "tool_calls", "calls"),
         ({"content": None, "tool_calls": []}, "tool_calls", "malformed_call"),
+        ({"content": None, "tool_calls": {"function": 5}}, "tool_calls", "malformed_call"),
+        ({"content": None, "tool_calls": 5}, "stop", "malformed_call"),
         ({"content": None, "tool_calls": [call("{}", name=None)]}, "tool_calls", "malformed_call"),
         ({"content": None, "tool_calls": [call("{}"), {"type": "function"}]}, "tool_calls", "malformed_call"),
         ({"content": "cut of"}, "length", "length"),
@@ -208,6 +210,7 @@ def test_reasoning_is_read_but_not_sent_back(key: str) -> None:
         ({"usage": None}, None),
         ({"usage": {}}, Usage()),
         ({"usage": {"prompt_tokens": 5, "completion_tokens": True}}, Usage(input_tokens=5)),
+        ({"usage": {"prompt_tokens": -5, "completion_tokens": 1.5}}, Usage()),
         (
             {
                 "usage": {
@@ -406,7 +409,7 @@ def test_a_key_with_a_line_break_is_refused_before_any_request() -> None:
 
 
 def test_the_key_of_the_environment_is_for_openai(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere/v1")  # no run goes where its project file does not say
     monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
     model = OpenAIChat("fake")
     anyio.run(model.aclose)

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 TRIAL = TrialKey(task_id="t", arm="a", number=1, attempt=1, seed=7)
 DONE = {"answer": "done"}
-QUICK = RetryPolicy(attempts=3, total_wait_s=2, first_wait_s=0.02, longest_wait_s=0.1)
+QUICK = RetryPolicy(attempts=3, total_wait_s=2, first_wait_s=0.02, longest_wait_s=0.1, spread_s=0.02)
 
 
 def fails(status: int | None, retry_after_s: float | None = None, cause: str | None = None) -> dict[str, Any]:
@@ -40,9 +41,9 @@ class Waiting:
         self.events: list[Event] = []
         self.model = Patient(Scripted(str(path)), pause or Pause(), self.clock, self.events.append, find_secret, policy)
 
-    async def ask(self, *messages: Message, tools: Sequence[ToolShown] = ()) -> Reply:
+    async def ask(self, *messages: Message, tools: Sequence[ToolShown] = (), trial: TrialKey = TRIAL) -> Reply:
         with anyio.fail_after(20):
-            return await self.model.request(messages or (User("go"),), tools, {}, TRIAL)
+            return await self.model.request(messages or (User("go"),), tools, {}, trial)
 
     @property
     def attempts(self) -> list[ModelAttempt]:
@@ -138,6 +139,25 @@ async def test_one_trials_rate_limit_holds_back_the_others(tmp_path: Path) -> No
     assert not limit.cancelled_caught
     assert held.at_ms - before.at_ms >= 450
     assert other.clock.waited_s > 0.3
+
+
+async def test_trials_that_one_pause_held_back_begin_again_one_after_the_other(tmp_path: Path) -> None:
+    policy = RetryPolicy(spread_s=0.4)
+    pause = Pause()
+    # Trials of two arms with one seed among them: a pair would start together.
+    trials = [TRIAL.model_copy(update={"arm": arm, "seed": seed}) for seed in range(5) for arm in "ab"]
+    held = [Waiting(tmp_path, DONE, policy=policy, pause=pause) for _ in trials]
+    began = time.monotonic()
+    pause.extend(0.2)
+    async with anyio.create_task_group() as tasks:
+        for waiting, trial in zip(held, trials, strict=True):
+            tasks.start_soon(partial(waiting.ask, trial=trial))
+    starts_ms = [waiting.attempts[0].at_ms for waiting in held]
+    assert min(starts_ms) >= 180
+    assert max(starts_ms) - min(starts_ms) > 100
+    assert len({round(start / 5) for start in starts_ms}) > 5
+    assert time.monotonic() - began < 10
+    assert all(waiting.clock.waited_s >= waiting.attempts[0].at_ms / 1000 - 0.1 for waiting in held)
 
 
 async def test_a_trial_that_is_cancelled_while_it_waits_ends_at_once(tmp_path: Path) -> None:

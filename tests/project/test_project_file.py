@@ -126,6 +126,13 @@ def test_every_documented_key_is_accepted(tmp_path: Path) -> None:
     }
 
 
+def test_keys_that_models_take_from_the_environment_by_themselves_are_secrets_too(tmp_path: Path) -> None:
+    environ = {"OPENAI_API_KEY": "sk-0penai", "ANTHROPIC_API_KEY": "sk-4nthropic", "OTHER_API_KEY": "sk-0ther"}
+    minimal = "version: 1\nservers: {s: {command: x}}\nmodels: [openai:m]\ntasks: [tasks.json]\n"
+    loaded = project(tmp_path, minimal, environ=environ)
+    assert loaded.secrets == {"OPENAI_API_KEY": "sk-0penai", "ANTHROPIC_API_KEY": "sk-4nthropic"}
+
+
 def test_a_project_may_be_named_by_its_folder_or_its_file_and_may_be_json(tmp_path: Path) -> None:
     (tmp_path / "tasks.json").write_text(TASK, "utf-8")
     (tmp_path / "p.json").write_text(
@@ -161,7 +168,8 @@ UNKNOWN_KEYS = [
     ),
     (
         "environment:\n  state_hash: [{file: x, valu: json}]",
-        "mcptrials.yaml:7: environment.state_hash[0].valu: unknown key 'valu'; known here: as, file, path",
+        "mcptrials.yaml:7: environment.state_hash[0].valu: unknown key 'valu'; "
+        "known here: as, before_close, file, path",
     ),
     (
         "variants:\n  v2:\n    tracker: {arg: [x]}",
@@ -218,13 +226,70 @@ def test_an_unknown_name_is_refused_with_its_place_and_the_nearest_name(tmp_path
             '["scripted:a", {model: "scripted:a", api_key: other-key}]',
             "mcptrials.yaml:4: models[1]: the same as models[0]: their results could not be told apart; remove one",
         ),
-        ("{command: python}", "{}", "mcptrials.yaml:3: servers.tracker: key 'command' is missing"),
+        (
+            "{command: python}",
+            "{}",
+            "mcptrials.yaml:3: servers.tracker: a server has one of 'command', 'url' and 'python', and has none",
+        ),
         ("{command: python}", "{command: ''}", "mcptrials.yaml:3: servers.tracker.command: is empty, not ''"),
         (
             "{command: python}",
-            "{url: http://x}",
-            "mcptrials.yaml:3: servers.tracker.url: servers by 'url' "
-            "are not supported yet; start the server with 'command'",
+            "{command: python, url: http://x}",
+            "mcptrials.yaml:3: servers.tracker: a server has one of 'command', 'url' and 'python', not command and url",
+        ),
+        (
+            "{command: python}",
+            "{url: http://x, args: [a]}",
+            "mcptrials.yaml:3: servers.tracker: 'args' goes with 'command', not with 'url'",
+        ),
+        (
+            "{command: python}",
+            "{url: x.example/mcp}",
+            "mcptrials.yaml:3: servers.tracker.url: is an absolute URL such as https://example.org/mcp",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x:99999/"}',
+            "mcptrials.yaml:3: servers.tracker.url: is no URL: Port out of range 0-65535",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x/é"}',
+            "mcptrials.yaml:3: servers.tracker.url: is a URL of ASCII characters without spaces: write others "
+            "in their %-form",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x", headers: {X-Key: "a\\nb"}}',
+            "mcptrials.yaml:3: servers.tracker.headers: the value of 'X-Key' is empty, or has spaces at its ends, "
+            "line ends or non-ASCII characters",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x", headers: {"X Key": "a"}}',
+            "mcptrials.yaml:3: servers.tracker.headers: 'X Key' is no name of a header",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x", headers: {mcp-session-id: "a"}}',
+            "mcptrials.yaml:3: servers.tracker.headers: the header 'mcp-session-id' is set by the client itself; "
+            "remove it",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://x", headers: {authorization: "a"}, token_command: [b]}',
+            "mcptrials.yaml:3: servers.tracker: both 'token_command' and the header 'Authorization' say who we are; "
+            "remove one",
+        ),
+        (
+            "{command: python}",
+            '{url: "http://me:pass@x", token_command: [b]}',
+            "mcptrials.yaml:3: servers.tracker: both 'token_command' and the user in 'url' say who we are; remove one",
+        ),
+        (
+            "{command: python}",
+            "{python: server}",
+            "mcptrials.yaml:3: servers.tracker.python: a factory is written module:function or ./file.py:function",
         ),
         ("version: 1", "version: 2", "mcptrials.yaml:1: version: should be 1, not 2"),
         ("version: 1\n", "", "mcptrials.yaml:1: key 'version' is missing"),
@@ -339,19 +404,20 @@ READER = "environment:\n  readers:\n    "
         (
             READER + "q: {sqll: select 1}",
             "mcptrials.yaml:8: environment.readers.q: a reader has "
-            "exactly one of sql, file, command; this one has sqll",
+            "exactly one of sql, file, command, tool, http, python; this one has sqll",
         ),
         (
             READER + "q: {sql: select 1, file: x}",
             "mcptrials.yaml:8: environment.readers.q: a reader has "
-            "exactly one of sql, file, command; this one has sql, file",
+            "exactly one of sql, file, command, tool, http, python; this one has sql, file",
         ),
         (
             READER + "q: 3",
-            "mcptrials.yaml:8: environment.readers.q: a reader is a mapping with one of sql, file, command",
+            "mcptrials.yaml:8: environment.readers.q: a reader is a mapping with one of "
+            "sql, file, command, tool, http, python",
         ),
         (READER + "q: {sql: select 1}", "mcptrials.yaml:8: environment.readers.q: key 'url' is missing"),
-        (READER + "q: {sql: '', url: x}", "mcptrials.yaml:8: environment.readers.q.sql: is empty, not ''"),
+        (READER + "q: {sql: '', url: sqlite:///x}", "mcptrials.yaml:8: environment.readers.q.sql: is empty, not ''"),
         (
             READER + "q: {command: []}",
             "mcptrials.yaml:8: environment.readers.q.command: should have at least 1 item(s)",
@@ -370,11 +436,11 @@ READER = "environment:\n  readers:\n    "
             "mcptrials.yaml:8: environment.readers.q.path: path 'a[' is malformed at '['; write a.b[0].c",
         ),
         (
-            READER + "'of {a}': {sql: 'select :b, :c', url: x}",
+            READER + "'of {a}': {sql: 'select :b, :c', url: sqlite:///x}",
             'mcptrials.yaml:8: environment.readers["of {a}"]: the reader uses b, c, which the pattern does not name',
         ),
         (
-            READER + "'{a} of {a}': {sql: 'select :a', url: x}",
+            READER + "'{a} of {a}': {sql: 'select :a', url: sqlite:///x}",
             'mcptrials.yaml:8: environment.readers["{a} of {a}"]: the pattern has one name twice',
         ),
     ],
@@ -385,7 +451,7 @@ def test_an_environment_that_cannot_work_is_refused_with_its_place(tmp_path: Pat
 
 def test_colons_in_literals_and_comments_of_sql_are_no_parameters(tmp_path: Path) -> None:
     sql = "select 'a:b', \\\"c:d\\\" from t -- :e\n where x = :key /* :f */ and y = 'it''s :g'"
-    more = f'environment:\n  readers:\n    "of {{key}}": {{url: x, sql: "{sql}"}}'
+    more = f'environment:\n  readers:\n    "of {{key}}": {{url: sqlite:///x, sql: "{sql}"}}'
     assert project(tmp_path, with_line(SMALL, more)).config.environment is not None
 
 

@@ -186,7 +186,7 @@ FAULTS = [
     ),
     (
         START + f"grader: {GRADER}\nenvironment:\n  readers: {{q: {{file: x, az: y}}}}\n",
-        "tasks/a.yaml:5: environment.readers.q.az: unknown key 'az'; known here: as, file, path",
+        "tasks/a.yaml:5: environment.readers.q.az: unknown key 'az'; known here: as, before_close, file, path",
     ),
     (START, "tasks/a.yaml:1: key 'graders' is missing"),
     (f"id: t\ngrader: {GRADER}\n", "tasks/a.yaml:1: key 'prompt' is missing"),

@@ -111,9 +111,17 @@ STATE_FAULTS = [
     ),
     (f"{QUERY}, expected: x, path: 'a['", "path: path 'a[' is malformed at '['; write a.b[0].c"),
     (f"{QUERY}, expectd: x", "expectd: unknown key 'expectd'; did you mean 'expected'?"),
-    ("read: {sql: 'select :key', url: x}, expected: x", "read: the reader uses key, which nothing gives a value"),
-    ("read: {sqll: x}, expected: x", "read: a reader has exactly one of sql, file, command; this one has sqll"),
-    ("read: {file: x, sa: json}, expected: x", "read.sa: unknown key 'sa'; known here: as, file, path"),
+    (
+        "read: {sql: 'select :key', url: sqlite:///x}, expected: x",
+        "read: the reader uses key, which nothing gives a value",
+    ),
+    (
+        "read: {sqll: x}, expected: x",
+        "read: a reader has exactly one of sql, file, command, tool, http, python; this one has sqll",
+    ),
+    ("read: {file: {pth: x}}, expected: x", "read.file.pth: unknown key 'pth'; did you mean 'path'?"),
+    ("read: {python: 'sys:path'}, expected: x", ": 'sys:path' is no function; name one that takes the trial's place"),
+    ("read: {file: x, sa: json}, expected: x", "read.sa: unknown key 'sa'; known here: as, before_close, file, path"),
 ]
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from mcptrials.protocols import Place, SessionHooks
-from mcptrials.servers.channel import StdioChannel
+from mcptrials.protocols import Place, Server, ServerChannel, SessionHooks
 from mcptrials.servers.session import Era, McpSession, open_session
 from mcptrials.servers.stdio import StdioServer
 
@@ -38,7 +37,7 @@ class Talk:
     """A session with what was heard beside it."""
 
     session: McpSession
-    channel: StdioChannel
+    channel: ServerChannel
     wire: Wire
     violations: list[tuple[str, str]]
     notifications: list[tuple[str, Any]]
@@ -63,9 +62,7 @@ def place(folder: Path, wire: Wire | None = None) -> Place:
 
 
 @asynccontextmanager
-async def talking(
-    server: StdioServer, folder: Path, *, era: Era = "auto", connect_s: float = 10
-) -> AsyncIterator[Talk]:
+async def talking(server: Server, folder: Path, *, era: Era = "auto", connect_s: float = 10) -> AsyncIterator[Talk]:
     wire = Wire()
     violations: list[tuple[str, str]] = []
     notifications: list[tuple[str, Any]] = []

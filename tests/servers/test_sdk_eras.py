@@ -1,7 +1,10 @@
 """Servers built with the official SDK, in the version of today and in the one before it."""
 
 import os
+import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -9,6 +12,7 @@ import pytest
 from tests.servers.talking import Talk, talking
 
 from mcptrials.errors import ServerError
+from mcptrials.servers.http import HttpServer
 from mcptrials.servers.session import Era
 from mcptrials.servers.stdio import StdioServer
 
@@ -29,22 +33,47 @@ def pages(title: str, copies: int = 1) -> dict[str, int]:
     return {{"pages": 448 * copies}}
 
 
-server.run()
+{run}
 '''
+OVER_STDIO = "server.run()"
+OVER_HTTP = """
+import socket
+import uvicorn
+
+listening = socket.create_server(("127.0.0.1", 0))
+print(listening.getsockname()[1], flush=True)
+uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_config=None)).run(sockets=[listening])
+"""
 IMPORTS = {
     2: ("from mcp.server import MCPServer", "MCPServer"),
     1: ("from mcp.server.fastmcp import FastMCP", "FastMCP"),
 }
 
 
-def library(sdk: int, folder: Path) -> StdioServer:
-    """A small server under one version of the SDK."""
+def program(sdk: int, folder: Path, run: str) -> str:
+    """Writes a small server for one version of the SDK; the Python that runs it."""
     if sdk == 1 and not SDK1.exists():
         reason = "the environment with version 1 of the SDK is missing: make test sets it up"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
     imports, name = IMPORTS[sdk]
-    (folder / "library.py").write_text(SERVER.format(imports=imports, name=name), "utf-8")
-    return StdioServer(name="library", command=str(SDK1) if sdk == 1 else sys.executable, args=("library.py",))
+    (folder / "library.py").write_text(SERVER.format(imports=imports, name=name, run=run), "utf-8")
+    return str(SDK1) if sdk == 1 else sys.executable
+
+
+def library(sdk: int, folder: Path) -> StdioServer:
+    return StdioServer(name="library", command=program(sdk, folder, OVER_STDIO), args=("library.py",))
+
+
+@asynccontextmanager
+async def library_by_url(sdk: int, folder: Path) -> AsyncIterator[HttpServer]:
+    python = program(sdk, folder, OVER_HTTP)
+    async with await anyio.open_process([python, "library.py"], cwd=folder, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout
+        port = int(await process.stdout.receive())
+        try:
+            yield HttpServer("library", f"http://127.0.0.1:{port}/mcp")
+        finally:
+            process.kill()
 
 
 async def answers(talk: Talk) -> tuple[str, str, str]:
@@ -78,6 +107,14 @@ async def test_a_server_of_each_sdk_is_spoken_to(sdk: int, era: Era, version: st
     exit_ = talk.channel.exited()
     assert exit_
     assert (exit_.how, exit_.left_processes) == ("closed", 0)
+
+
+async def test_a_server_of_the_first_sdk_is_spoken_to_by_url(tmp_path: Path) -> None:
+    with anyio.fail_after(60):
+        async with library_by_url(1, tmp_path) as server, talking(server, tmp_path, connect_s=45) as talk:
+            assert (talk.session.name, talk.session.protocol_version) == ("library", "2025-11-25")
+            assert await answers(talk) == ("ok", "tool_error", "tool_error")
+            assert talk.violations == []
 
 
 async def test_a_modern_pin_on_a_server_of_the_first_sdk_is_a_failed_start(tmp_path: Path) -> None:

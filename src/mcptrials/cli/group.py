@@ -9,6 +9,8 @@ from mcptrials import __version__
 
 TABLE = {
     "demo": ("mcptrials.cli.demo:demo", "Evaluate the example server with a local model: no key, no account."),
+    "init": ("mcptrials.cli.init:init", "Write a first project for a server: mcptrials.yaml and drafts of tasks."),
+    "check": ("mcptrials.cli.check:check", "Check files, servers, tools by provider and models, before a run."),
     "run": ("mcptrials.cli.run:run", "Run the suite: every task, every arm, every trial; --resume goes on."),
     "show": ("mcptrials.cli.show:show", "Show a run's tables, or one trial's transcript."),
 }

@@ -51,7 +51,8 @@ def keep_secret(secrets: dict[str, str]) -> None:
 def settle(group: click.Group, argv: Sequence[str]) -> int:
     """Runs a command; every way of ending becomes an exit code and, with --json, one document on stdout."""
     _prepare_process()
-    as_json = "--json" in argv and not {"-h", "--help", "--version"} & set(argv)
+    own = list(argv[: argv.index("--")] if "--" in argv else argv)  # behind it stand words of another command
+    as_json = "--json" in own and not {"-h", "--help", "--version"} & set(own)
     outcome = _invoke(group, argv)
     try:
         if as_json:

@@ -97,7 +97,8 @@ def _lines(event: Event, limit: int) -> Iterator[Line]:
 def _rest(event: Event, limit: int) -> Iterator[Line]:
     match event:
         case PresentationChange():
-            yield f"    shown differently ({event.policy}): {event.subject}", "dim"
+            place = f" {event.rule} at {event.path}" if event.rule else ""
+            yield f"    shown differently ({event.policy}): {event.subject}{place}", "dim"
         case ContractViolation():
             yield f"[{_at(event)}] server {event.server} broke the protocol: {event.what}: {event.detail}", "yellow"
         case ServerLog():
@@ -112,7 +113,8 @@ def _rest(event: Event, limit: int) -> Iterator[Line]:
         case Failure():
             yield f"[{_at(event)}] {event.blame}: {event.cause}: {event.message}", "bold red"
         case ServerExited() if event.how != "closed" or event.exit_code:
-            yield f"[{_at(event)}] server {event.server} ended: {event.how}, exit code {event.exit_code}", "yellow"
+            code = "" if event.exit_code is None else f", exit code {event.exit_code}"
+            yield f"[{_at(event)}] server {event.server} ended: {event.how}{code}", "yellow"
             yield from _indented(_short(event.stderr_tail.strip(), limit), "dim")
 
 
@@ -133,6 +135,8 @@ def _reply(event: ModelReply, limit: int) -> Iterator[Line]:
         spent += f", {usage.input_tokens} tokens in, {usage.output_tokens} out"
     yield "", ""
     yield f"model, turn {event.turn} [{_at(event)}, {spent}]", "bold blue"
+    if event.native_images:
+        yield f"    was shown images themselves, not placeholders: {event.native_images} so far", "dim"
     if event.reasoning:
         yield from _indented(_short(event.reasoning, limit), "italic dim")
     if event.text:

@@ -1,6 +1,12 @@
 """The world of one trial: its fixtures and reset, its state hash, and the readers that look at it afterwards."""
 
-from mcptrials.environment.reader import CommandReader, FileReader, Reader, SqlReader, parse_reader
+from mcptrials.environment.look import LiveServers
+from mcptrials.environment.reader import Reader, parse_reader
+from mcptrials.environment.readers.command import CommandReader
+from mcptrials.environment.readers.file import FileReader
+from mcptrials.environment.readers.python import PythonReader
+from mcptrials.environment.readers.sql import SqlReader
+from mcptrials.environment.readers.tool import ToolReader
 from mcptrials.environment.spec import EnvironmentSpec
 from mcptrials.environment.world import Environment, TrialPlaces
 
@@ -9,8 +15,11 @@ __all__ = [
     "Environment",
     "EnvironmentSpec",
     "FileReader",
+    "LiveServers",
+    "PythonReader",
     "Reader",
     "SqlReader",
+    "ToolReader",
     "TrialPlaces",
     "parse_reader",
 ]

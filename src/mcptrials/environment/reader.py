@@ -1,134 +1,51 @@
-"""State readers: SQL, file and command, each one look at what a trial left behind."""
+"""State readers: the kind that a mapping describes, in either of its two forms, and the value that one finds."""
 
-import io
 import json
-import os
-import re
 import sqlite3
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
-from anyio import to_thread
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from mcptrials.encoding import parse_json
 from mcptrials.environment.command import last_line, run_command
-from mcptrials.environment.remains import ReadError, query, read_regular, sqlite_path
-from mcptrials.errors import describe
-from mcptrials.frozen import Items, UserData
-from mcptrials.jsonpath import parse_path, pick
-from mcptrials.protocols import Place
+from mcptrials.environment.look import Look
+from mcptrials.environment.readers.command import CommandReader
+from mcptrials.environment.readers.file import FileReader
+from mcptrials.environment.readers.http import HttpReader
+from mcptrials.environment.readers.python import PythonReader
+from mcptrials.environment.readers.sql import SqlReader
+from mcptrials.environment.readers.tool import ToolReader
+from mcptrials.environment.remains import ReadError
+from mcptrials.errors import UsageError, describe
+from mcptrials.frozen import inside_problem, unknown_key, wrong_key
 
-__all__ = [
-    "CommandReader",
-    "FileReader",
-    "ReadError",
-    "Reader",
-    "SqlReader",
-    "attempt",
-    "last_line",
-    "parse_reader",
-    "run_command",
-]
+__all__ = ["KINDS", "ReadError", "Reader", "attempt", "last_line", "parse_reader", "run_command"]
 
-TIMEOUT_S = 30.0
-_KEY = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_PARAMETER = re.compile(r":([A-Za-z_]\w*)")
-_NO_PARAMETERS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
-"""Literals and comments of SQL."""
+Reader = SqlReader | FileReader | CommandReader | ToolReader | HttpReader | PythonReader
 
 
-def _check_path(path: str | None, info: ValidationInfo) -> str | None:
-    """A path is one into JSON, and it parses."""
-    if path is not None:
-        parse_path(path)
-        if "json" not in (info.data.get("as_"), info.data.get("value")):
-            raise ValueError("'path' leads into JSON only")
-    return path
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """A kind of reader; its own key holds what the nested form calls `main`."""
+
+    shape: type[Reader]
+    main: str
 
 
-class SqlReader(UserData):
-    """A query; one value, a list for one column, else a list of objects."""
-
-    sql: str = Field(min_length=1)
-    url: str
-    timeout_seconds: float = Field(default=TIMEOUT_S, gt=0)
-
-    def names(self) -> set[str]:
-        return set(_PARAMETER.findall(_NO_PARAMETERS.sub("", self.sql)))
-
-    def database(self, place: Place) -> Path:
-        return place.trial_dir / sqlite_path(place.expand(self.url))
-
-    async def read(self, place: Place, bound: Mapping[str, str]) -> Any:
-        path, inside = self.database(place), place.trial_dir
-        rows, columns = await to_thread.run_sync(query, path, inside, self.sql, bound, self.timeout_seconds)
-        if len(columns) == 1:
-            values = [row[0] for row in rows]
-            return values[0] if len(values) == 1 else values
-        if len(set(columns)) < len(columns):
-            raise ReadError(f"two columns have one name: {', '.join(columns)}; rename one with AS")
-        return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-class FileReader(UserData):
-    """A file's text, JSON, lines, or whether it exists. A file that is not there is null: that is a state too."""
-
-    file: str
-    as_: Literal["text", "json", "lines", "exists"] = Field(default="text", alias="as")
-    path: str | None = None
-
-    def names(self) -> set[str]:
-        return set(_KEY.findall(self.file))
-
-    _path_parses = field_validator("path")(_check_path)
-
-    async def read(self, place: Place, bound: Mapping[str, str]) -> Any:
-        parts = {key: _path_part(part) for key, part in bound.items() if key in self.names()}
-        file = place.trial_dir / _bind(place.expand(self.file), parts)
-        if self.as_ == "exists":
-            return await to_thread.run_sync(os.path.lexists, file)
-        try:
-            text = await to_thread.run_sync(read_regular, file, place.trial_dir)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        if self.as_ == "lines":
-            return [line.removesuffix("\n") for line in io.StringIO(text, newline=None)]
-        return text if self.as_ == "text" else _json(text, self.path)
-
-
-class CommandReader(UserData):
-    """What a command prints, or its exit code."""
-
-    command: Items[str] = Field(min_length=1)
-    value: Literal["stdout", "exit_code", "json"] = "stdout"
-    path: str | None = None
-    timeout_seconds: float = Field(default=TIMEOUT_S, gt=0)
-
-    def names(self) -> set[str]:
-        return {name for item in self.command for name in _KEY.findall(item)}
-
-    _path_parses = field_validator("path")(_check_path)
-
-    async def read(self, place: Place, bound: Mapping[str, str]) -> Any:
-        argv = [_bind(place.expand(item), bound) for item in self.command]
-        code, output, errors = await run_command(argv, place, self.timeout_seconds)
-        if self.value == "exit_code":
-            return code
-        if code != 0:
-            raise ReadError(f"{argv[0]!r} exited with code {code}: {last_line(errors)}")
-        if self.value == "stdout":
-            return output.removesuffix("\n").removesuffix("\r")
-        return _json(output, self.path)
-
-
-Reader = SqlReader | FileReader | CommandReader
-KINDS: Mapping[str, type[Reader]] = {"sql": SqlReader, "file": FileReader, "command": CommandReader}
+KINDS: Mapping[str, _Kind] = {
+    "sql": _Kind(SqlReader, "statement"),
+    "file": _Kind(FileReader, "path"),
+    "command": _Kind(CommandReader, "argv"),
+    "tool": _Kind(ToolReader, "name"),
+    "http": _Kind(HttpReader, "url"),
+    "python": _Kind(PythonReader, "function"),
+}
 
 
 def parse_reader(value: Any) -> Reader:
-    """The reader that a mapping with exactly one of the keys `sql`, `file`, `command` describes.
+    """The reader that a mapping describes: `{sql: ..., url: ...}`, or nested `{sql: {statement: ..., url: ...}}`.
 
     Raises:
         ValueError: none or several kinds, or settings that do not fit the kind.
@@ -138,29 +55,72 @@ def parse_reader(value: Any) -> Reader:
     kinds = [kind for kind in KINDS if kind in value]
     if len(kinds) != 1:
         raise ValueError(f"a reader has exactly one of {', '.join(KINDS)}; this one has {_names(value)}")
-    return KINDS[kinds[0]].model_validate(value)
+    if isinstance(value[kinds[0]], Mapping):
+        return _parse_nested(kinds[0], value)
+    return KINDS[kinds[0]].shape.model_validate(value)
+
+
+def _parse_nested(kind: str, value: Mapping[str, Any]) -> Reader:
+    """The nested form, whose keys are those of the flat one but for the kind's own and, of a JSON path, `json_path`."""
+    shape, names = KINDS[kind].shape, _nested_names(kind)
+    for key in value:
+        if key != kind:
+            raise _invalid(kind, unknown_key(key, [kind]))
+    given: dict[str, str] = {}
+    for key in value[kind]:
+        if key not in names:
+            raise _invalid(kind, inside_problem(kind, _problem(unknown_key(key, names))))
+        if names[key] in given:
+            what = f"both {given[names[key]]!r} and {key!r} are given; keep one"
+            raise _invalid(kind, inside_problem(kind, _problem(wrong_key(key, what))))
+        given[names[key]] = key
+    try:
+        return shape.model_validate({names[key]: item for key, item in value[kind].items()})
+    except ValidationError as exc:
+        problem = min(exc.errors(include_url=False), key=lambda found: found["type"] == "missing")
+        nested = {kind: KINDS[kind].main} | given
+        loc = tuple(nested.get(str(step), step) if index == 0 else step for index, step in enumerate(problem["loc"]))
+        raise _invalid(kind, inside_problem(kind, {**problem, "loc": loc})) from None
+
+
+def _nested_names(kind: str) -> dict[str, str]:
+    """The keys of the nested form, with what the flat form calls them."""
+    fields = KINDS[kind].shape.model_fields
+    names = {field.alias or name: field.alias or name for name, field in fields.items() if name != kind}
+    into_json = {"json_path": "path"} if "path" in fields else {}
+    return names | into_json | {KINDS[kind].main: kind}
+
+
+def _problem(error: PydanticCustomError) -> dict[str, Any]:
+    return {"type": error.type, "loc": (), "msg": error.message(), "ctx": error.context or {}, "input": None}
+
+
+def _invalid(kind: str, error: PydanticCustomError) -> ValidationError:
+    return ValidationError.from_exception_data(kind, [InitErrorDetails(type=error, loc=(), input=None)])
 
 
 def _names(value: Mapping[str, Any]) -> str:
     return ", ".join(name if name.isidentifier() else repr(name) for name in value) or "none"
 
 
-async def attempt(reader: Reader, place: Place, bound: Mapping[str, str]) -> Any:
+async def attempt(reader: Reader, look: Look) -> Any:
     """The value that a reader finds, as JSON.
 
     Raises:
         ReadError: for whatever reason it could not be read, in one line.
     """
     try:
-        return _jsonable(await reader.read(place, bound))
+        return _jsonable(await reader.read(look))
     except ReadError:
         raise
+    except UsageError as exc:
+        raise ReadError(str(exc)) from exc
     except (OSError, ValueError, LookupError, RecursionError, sqlite3.Error, sqlite3.Warning) as exc:
         raise ReadError(describe(exc)) from exc
 
 
 def _jsonable(value: Any) -> Any:
-    """SQLite's blobs as hex; the rest is JSON already."""
+    """Blobs of databases as hex; the rest is JSON already."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, list):
@@ -169,22 +129,3 @@ def _jsonable(value: Any) -> Any:
         return {key: _jsonable(item) for key, item in value.items()}
     json.dumps(value, allow_nan=False)
     return value
-
-
-def _json(text: str, path: str | None) -> Any:
-    """The value of a JSON text, or what stands at `path` in it; nothing there is null."""
-    value = parse_json(text)
-    try:
-        return pick(value, path) if path else value
-    except LookupError:
-        return None
-
-
-def _bind(text: str, bound: Mapping[str, str]) -> str:
-    return _KEY.sub(lambda match: bound.get(match.group(1), match.group()), text)
-
-
-def _path_part(part: str) -> str:
-    if "/" in part or "\\" in part or ".." in part or "\0" in part:
-        raise ReadError(f"{part!r} may not stand in a path")
-    return part

@@ -15,7 +15,9 @@ from urllib.parse import quote
 
 MAX_BYTES = 16 << 20
 MAX_ROWS = 100_000
-_SQLITE = "sqlite:///"
+TIMEOUT_S = 30.0
+"""How long a reader may take, unless it says so itself."""
+SQLITE = "sqlite:///"
 _STEPS = 10_000
 """Steps of SQLite's machine between two looks at the clock."""
 
@@ -28,11 +30,11 @@ def sqlite_path(url: str) -> Path:
     """The file of an `sqlite:///` URL.
 
     Raises:
-        ReadError: another database.
+        ReadError: it names none.
     """
-    if not url.startswith(_SQLITE):
-        raise ReadError(f"database {url.partition(':')[0]!r} is not supported; use sqlite:///PATH")
-    return Path(url.removeprefix(_SQLITE))
+    if not url.startswith(SQLITE):
+        raise ReadError(f"{url!r} names no file; write sqlite:///PATH")
+    return Path(url.removeprefix(SQLITE))
 
 
 def query(
@@ -55,7 +57,7 @@ def query(
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_BYTES)
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
         cursor = connection.execute(sql, dict(bound))
-        return _bounded(cursor), [column[0] for column in cursor.description or ()]
+        return bounded(cursor), [column[0] for column in cursor.description or ()]
     except sqlite3.OperationalError as exc:
         if time.monotonic() > deadline:
             raise ReadError(f"the query did not end within {timeout_s:g} s") from exc
@@ -64,7 +66,12 @@ def query(
         connection.close()
 
 
-def _bounded(cursor: Iterable[Any]) -> list[Any]:
+def bounded(cursor: Iterable[Any]) -> list[Any]:
+    """All rows of a query.
+
+    Raises:
+        ReadError: they are too many or too large.
+    """
     rows, size = [], 0
     for row in cursor:
         rows.append(row)

@@ -6,7 +6,10 @@ from typing import Any
 
 from pydantic import ValidationError, field_validator
 
-from mcptrials.environment.reader import FileReader, Reader, parse_reader
+from mcptrials.environment.reader import Reader, parse_reader
+from mcptrials.environment.readers.command import CommandReader
+from mcptrials.environment.readers.sql import SqlReader
+from mcptrials.environment.readers.tool import ToolReader
 from mcptrials.frozen import Items, UserData, inside, wrong_key
 
 _VARIABLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -38,7 +41,7 @@ class EnvironmentSpec(UserData):
     @classmethod
     def _steps_can_reset(cls, value: Any) -> Any:
         for index, step in enumerate(value):
-            if isinstance(_reader(index, step), FileReader):
+            if not isinstance(_reader(index, step), CommandReader | SqlReader):
                 what = "a reset step is {command: [...]} or {sql: ..., url: ...}; copy files with 'files'"
                 raise wrong_key(index, what)
         return value
@@ -47,7 +50,8 @@ class EnvironmentSpec(UserData):
     @classmethod
     def _parts_can_be_read(cls, value: Any) -> Any:
         for index, part in enumerate(value):
-            _reader(index, part)
+            if isinstance(_reader(index, part), ToolReader):
+                raise wrong_key(index, "no server runs yet when the state is hashed; read what the server reads")
         return value
 
     @field_validator("readers")

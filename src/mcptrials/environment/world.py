@@ -7,24 +7,19 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import anyio
 from anyio import to_thread
 
 from mcptrials.encoding import canonical_hash
-from mcptrials.environment.reader import (
-    CommandReader,
-    FileReader,
-    Reader,
-    ReadError,
-    SqlReader,
-    attempt,
-    last_line,
-    parse_reader,
-    run_command,
-)
-from mcptrials.environment.remains import execute
+from mcptrials.environment.command import last_line, run_command
+from mcptrials.environment.look import LiveServers, Look
+from mcptrials.environment.reader import Reader, attempt, parse_reader
+from mcptrials.environment.readers.command import CommandReader
+from mcptrials.environment.readers.file import FileReader
+from mcptrials.environment.readers.sql import SqlReader
+from mcptrials.environment.remains import ReadError
 from mcptrials.environment.spec import EnvironmentSpec
 from mcptrials.errors import HarnessError, UsageError
 from mcptrials.protocols import Place, StateQuery, WireLog
@@ -58,8 +53,11 @@ class TrialPlaces:
 class Environment:
     """The environment of one task: the project's, with what the task adds."""
 
-    def __init__(self, spec: EnvironmentSpec, project_dir: Path) -> None:
-        self.spec, self.project_dir = spec, project_dir
+    def __init__(self, spec: EnvironmentSpec, project_dir: Path, load: Callable[[str], Any] | None = None) -> None:
+        """Args:
+        load: gives the plug of a name: the user's function, or what a reader needs beside this package.
+        """
+        self.spec, self.project_dir, self._load = spec, project_dir, load or _no_plug
 
     def fingerprint(self) -> str:
         """Hash of fixtures (by content), reset steps and readers.
@@ -110,8 +108,8 @@ class Environment:
                 if code != 0:
                     raise HarnessError("reset", f"reset step {argv[0]!r} exited with code {code}: {last_line(errors)}")
             elif isinstance(step, SqlReader):
-                await to_thread.run_sync(execute, step.database(place), step.sql, step.timeout_seconds)
-        except (ReadError, sqlite3.Error) as exc:
+                await step.execute(self._look(place))
+        except (ReadError, UsageError, sqlite3.Error) as exc:
             raise HarnessError("reset", f"reset step failed: {exc}") from exc
 
     async def state_hash(self, place: Place) -> str | None:
@@ -133,15 +131,36 @@ class Environment:
     async def _hash_part(self, part: Reader, place: Place) -> Any:
         if isinstance(part, FileReader) and part.as_ == "text":
             return await to_thread.run_sync(hash_path, place.trial_dir / place.expand(part.file))
-        return await attempt(part, place, {})
+        return await attempt(part, self._look(place))
 
-    async def read(self, query: StateQuery, place: Place) -> StateValue:
+    def is_read_before_close(self, query: StateQuery) -> bool:
+        """Whether the answer to a question is looked for while the servers still run."""
+        try:
+            return self.reader_of(query).before_close
+        except LookupError:
+            return False
+
+    def reader_of(self, query: StateQuery) -> Reader:
+        """What answers a question.
+
+        Raises:
+            LookupError: no reader does, or several do.
+        """
+        return self._find(query)[0]
+
+    async def read(self, query: StateQuery, place: Place, servers: LiveServers | None = None) -> StateValue:
         """The answer to a grader's question. A reader that fails is a value with an error, never an exception."""
         try:
-            reader, bound = (parse_reader(query.read), {}) if query.read else self.spec.find_reader(query.text)
-            return StateValue(value=await attempt(reader, place, bound))
+            reader, bound = self._find(query)
+            return StateValue(value=await attempt(reader, self._look(place, bound, servers)))
         except (ReadError, LookupError) as exc:
             return StateValue(error=str(exc))
+
+    def _find(self, query: StateQuery) -> tuple[Reader, Mapping[str, str]]:
+        return (parse_reader(query.read), {}) if query.read else self.spec.find_reader(query.text)
+
+    def _look(self, place: Place, bound: Mapping[str, str] | None = None, servers: LiveServers | None = None) -> Look:
+        return Look(place, bound or {}, self._load, servers)
 
     async def check(self, place: Place) -> str | None:
         """Prepares once and hashes: the pristine state that every trial must start from.
@@ -155,6 +174,10 @@ class Environment:
                 return await self.state_hash(place)
         except TimeoutError:
             raise HarnessError("reset", f"the reset did not end within {CHECK_TIMEOUT_S:g} s") from None
+
+
+def _no_plug(name: str) -> NoReturn:
+    raise ReadError(f"{name!r} cannot be loaded here")
 
 
 def hash_path(path: Path) -> str:

@@ -76,6 +76,9 @@ async def _converse(model: Model, messages: list[Message], toolbox: Toolbox, con
         if limit := budget.reached():
             return HostResult(None, f"limit:{limit}")
         reply = await _ask(model, messages, toolbox, context, budget)
+        if reply.stop == "paused":
+            messages.append(Assistant(reply))
+            continue
         if reply.stop != "calls":
             return HostResult(reply.text, reply.stop)
         if limit := budget.spend(reply):
@@ -104,6 +107,9 @@ async def _ask(
         usage=reply.usage,
         model=reply.model,
         native=reply.raw,
+        params=dict(reply.params),
+        dropped=reply.dropped,
+        native_images=reply.native_images,
     )
     context.emit(event)
     budget.turn_taken(reply)

@@ -45,8 +45,9 @@ class Toolbox:
         for session in sessions.values():
             self._tell(session)
         listings = {name: session.tools for name, session in sessions.items()}
-        self.tools, changes = present_tools(listings, context.filters)
+        self.tools, changes = present_tools(listings, context.filters, context.dialect)
         self._by_name: dict[str, ToolShown] = {tool.shown_name: tool for tool in self.tools}
+        self._schemas = {(name, tool["name"]): tool.get("inputSchema") for name in listings for tool in listings[name]}
         self._promised = {
             (name, tool["name"]): tool["outputSchema"]
             for name, tools in listings.items()
@@ -74,6 +75,8 @@ class Toolbox:
                     subject=change.subject,
                     before=change.before,
                     after=change.after,
+                    rule=change.rule,
+                    path=change.path,
                 )
             )
 
@@ -102,7 +105,8 @@ class Toolbox:
         arguments, unreadable = _arguments(asked.raw_arguments)
         session = self._sessions[tool.server] if tool else self._taker(asked.name)
         self._count += 1
-        name, schema = (tool.tool, tool.input_schema) if tool else (asked.name, None)
+        # What the model was shown may be adapted; its arguments go to the server, whose own schema they are checked by.
+        name, schema = (tool.tool, self._schemas[tool.server, tool.tool]) if tool else (asked.name, None)
         return _Plan(f"{self._count}", asked, session, name, schema, arguments, unreadable)
 
     def _taker(self, name: str) -> ServerSession | None:

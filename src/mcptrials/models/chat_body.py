@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcptrials.events import ToolShown
+from mcptrials.models.call_id import with_ids
 from mcptrials.protocols import Assistant, Message, Reply, System, ToolOutput, User
 
 REASONING_KEYS = frozenset({"reasoning_content", "reasoning"})
@@ -48,20 +49,10 @@ def _replayed(reply: Reply, with_reasoning: bool) -> dict[str, Any]:
         and not (key in _SENT_UNLESS_NULL and not value)
     }
     if "tool_calls" in message:
-        message["tool_calls"] = _with_ids(message["tool_calls"], reply)
+        message["tool_calls"] = with_ids(message["tool_calls"], reply, "id", lambda _: True)
     elif message.get("content") is None:
         message["content"] = ""  # null is valid beside calls only
     return message
-
-
-def _with_ids(calls: Sequence[Any], reply: Reply) -> list[Any]:
-    """The calls under the ids that their results will name, where the provider gave none."""
-    if len(calls) != len(reply.calls):
-        return list(calls)
-    return [
-        native if native.get("id") == asked.id else {**native, "id": asked.id}
-        for native, asked in zip(calls, reply.calls, strict=True)
-    ]
 
 
 def _function(tool: ToolShown) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """A chat completion read as a Reply: tolerant of what servers leave out, strict about what it claims."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcptrials.encoding import dump_text
 from mcptrials.errors import ProviderError
 from mcptrials.events import CallAsked, Usage
-from mcptrials.protocols import Assistant, Message, Reply, ReplyStop
+from mcptrials.models.call_id import CallIds
+from mcptrials.models.reply_json import count, joined, mapping
+from mcptrials.protocols import Message, Reply, ReplyStop
 
 
 def read_reply(raw: Any, messages: Sequence[Message]) -> Reply:
@@ -19,10 +21,10 @@ def read_reply(raw: Any, messages: Sequence[Message]) -> Reply:
         ProviderError: there is no choice in it.
     """
     choice = _choice(raw)
-    message = _mapping(choice.get("message"))
-    replies = [item.reply for item in messages if isinstance(item, Assistant)]
-    native_calls = message.get("tool_calls") or []
-    calls = _calls(native_calls, {call.id for reply in replies for call in reply.calls}, len(replies))
+    message = mapping(choice.get("message"))
+    asked = message.get("tool_calls") or []
+    native_calls = asked if isinstance(asked, list) else [asked]
+    calls = _calls(native_calls, CallIds(messages))
     text, refused = _content(message)
     model = raw.get("model")
     return Reply(
@@ -38,27 +40,22 @@ def read_reply(raw: Any, messages: Sequence[Message]) -> Reply:
 
 
 def _choice(raw: Any) -> Mapping[str, Any]:
-    choices = _mapping(raw).get("choices")
+    choices = mapping(raw).get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
         raise ProviderError("http", "the provider's reply has no choices", status=200, retryable=True)
     return choices[0]
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _calls(native: Sequence[Any], used: Set[str], turn: int) -> tuple[CallAsked, ...]:
-    """The calls that have a name. One without an id, or with one used before, gets an id of ours."""
+def _calls(native: Sequence[Any], ids: CallIds) -> tuple[CallAsked, ...]:
+    """The calls that have a name."""
     calls: list[CallAsked] = []
     for index, call in enumerate(native):
-        function = _mapping(_mapping(call).get("function"))
-        name, call_id, arguments = function.get("name"), call.get("id"), function.get("arguments")
-        if not isinstance(name, str) or not name:
-            continue
-        if not isinstance(call_id, str) or not call_id or call_id in used | {other.id for other in calls}:
-            call_id = f"call_{turn}_{index}"
-        calls.append(CallAsked(id=call_id, name=name, raw_arguments=_raw_arguments(arguments)))
+        function = mapping(mapping(call).get("function"))
+        name, arguments = function.get("name"), function.get("arguments")
+        if isinstance(name, str) and name:
+            calls.append(
+                CallAsked(id=ids.take(call.get("id"), index), name=name, raw_arguments=_raw_arguments(arguments))
+            )
     return tuple(calls)
 
 
@@ -72,10 +69,8 @@ def _content(message: Mapping[str, Any]) -> tuple[str | None, bool]:
     """The text, from a string or from parts, and whether the model refused."""
     content, refusal = message.get("content"), message.get("refusal")
     if isinstance(content, list):
-        parts = [_mapping(part) for part in content]
-        refusal = refusal or "".join(str(part["refusal"]) for part in parts if part.get("refusal"))
-        texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
-        content = "".join(texts) if texts else None
+        refusal = refusal or joined(content, "refusal")
+        content = joined(content, "text")
     text = content if isinstance(content, str) else None
     return (text or str(refusal), True) if refusal else (text, False)
 
@@ -101,13 +96,8 @@ def _usage(usage: Any) -> Usage | None:
         return None
     prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     return Usage(
-        input_tokens=_count(usage, "prompt_tokens"),
-        output_tokens=_count(usage, "completion_tokens"),
-        cached_input_tokens=_count(prompt, "cached_tokens"),
-        reasoning_tokens=_count(completion, "reasoning_tokens"),
+        input_tokens=count(usage, "prompt_tokens"),
+        output_tokens=count(usage, "completion_tokens"),
+        cached_input_tokens=count(prompt, "cached_tokens"),
+        reasoning_tokens=count(completion, "reasoning_tokens"),
     )
-
-
-def _count(counts: Any, key: str) -> int | None:
-    value = _mapping(counts).get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

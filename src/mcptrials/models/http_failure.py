@@ -10,13 +10,24 @@ from typing import Any
 from mcptrials.errors import ProviderError, ServerError, TrialError
 
 _OVERFLOW = re.compile(
-    r"context[ _](length|window|size)|maximum context|prompt is too long|input is too long|input token count"
+    r"context[ _](length|window|size|limit)|maximum context|prompt is too long|input is too long|input token count"
     r"|exceeds? the (maximum|max) number of tokens",
     re.IGNORECASE,
 )
-_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error"})
+_OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _RETRYABLE = frozenset({408, 409, 425})
 _LONGEST_MESSAGE = 500
+_STATUS_OF_CODE = {
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "invalid_prompt": 400,
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "overloaded_error": 529,
+}
+"""Of errors that come with status 200; any other is the provider's own trouble."""
 
 
 def failure(status: int, body: Any, headers: Mapping[str, str]) -> TrialError:
@@ -33,6 +44,19 @@ def failure(status: int, body: Any, headers: Mapping[str, str]) -> TrialError:
     cause, retryable = _cause(status, codes)
     wait = retry_after_s(headers) if retryable else None
     return ProviderError(cause, text, status=status, retry_after_s=wait, retryable=retryable)
+
+
+def hidden_failure(value: Any, headers: Mapping[str, str]) -> TrialError | None:
+    """The failure in what came with a good status, or None when there is content in it."""
+    if not isinstance(value, Mapping) or not value.get("error"):
+        return None
+    if any(value.get(key) for key in ("choices", "content", "output")) and value.get("status") != "failed":
+        return None
+    error = value["error"] if isinstance(value["error"], Mapping) else {}
+    codes = [error.get(key) for key in ("code", "type")]
+    number = next((code for code in codes if isinstance(code, int)), None)
+    named = next((_STATUS_OF_CODE[code] for code in codes if isinstance(code, str) and code in _STATUS_OF_CODE), 500)
+    return failure(number or named, value, headers)
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -29,6 +29,8 @@ class RetryPolicy:
     """Per request; rate limits are waited out for as long as this."""
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
+    spread_s: float = 1.0
+    """Over how long the trials that one pause held back begin again."""
 
 
 class Pause:
@@ -77,9 +79,11 @@ class Patient:
         self, messages: Sequence[Message], tools: Sequence[ToolShown], settings: Mapping[str, Any], trial: TrialKey
     ) -> Reply:
         self._refuse_secrets(messages, tools)
-        waits = _Waits(self._policy, random.Random(trial.seed))
+        # Trials of several arms may share a seed, and a model.
+        rng = random.Random(f"{trial.seed} {trial.arm}")
+        waits = _Waits(self._policy, rng)
         while True:
-            await self._sleep_until_welcome()
+            await self._sleep_until_welcome(rng)
             began = self._clock.now_ms()
             try:
                 reply = await self._model.request(messages, tools, settings, trial)
@@ -98,10 +102,14 @@ class Patient:
                 with self._clock.waiting():
                     await anyio.sleep(wait_s)
 
-    async def _sleep_until_welcome(self) -> None:
-        if not self._pause.is_over:
-            with self._clock.waiting():
+    async def _sleep_until_welcome(self, rng: random.Random) -> None:
+        """Waits out the pause, and a moment more: all trials at once would only bring the next one about."""
+        if self._pause.is_over:
+            return
+        with self._clock.waiting():
+            while not self._pause.is_over:
                 await self._pause.over()
+                await anyio.sleep(rng.uniform(0, self._policy.spread_s))
 
     def _record(self, began: float, attempt: int, failure: Exception | None, wait_s: float) -> None:
         status = failure.status if isinstance(failure, ProviderError) else None if failure else 200

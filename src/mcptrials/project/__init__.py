@@ -9,7 +9,7 @@ from mcptrials.environment import EnvironmentSpec
 from mcptrials.errors import UsageError
 from mcptrials.project.checks import make_config
 from mcptrials.project.config import HostConfig, ModelConfig, ProjectConfig, ServerConfig
-from mcptrials.project.secrets import Expander, literal_secrets
+from mcptrials.project.secrets import Expander, literal_secrets, task_secrets
 from mcptrials.project.setting import override
 from mcptrials.project.suite import load_suite, make_grader
 from mcptrials.protocols import Limits
@@ -59,7 +59,9 @@ class Project:
             config = make_config(source, value)
         except UsageError as exc:
             raise expander.scrubbed(exc) from exc
-        return cls(source.path, config, load_suite(config, source), expander.secrets | literal_secrets(value))
+        suite = load_suite(config, source)
+        secrets = expander.secrets | literal_secrets(value) | task_secrets(suite.tasks)
+        return cls(source.path, config, suite, secrets)
 
     @property
     def dir(self) -> Path:
@@ -87,7 +89,8 @@ class Project:
         for variant in self.config.variants:
             for host in self.config.hosts:
                 for model in self.config.models:
-                    endpoint = {"base_url": model.base_url} if model.base_url else {}
+                    endpoint = {"base_url": model.base_url, "schema": model.schema_}
+                    endpoint = {key: value for key, value in endpoint.items() if value}
                     arm = Arm(
                         variant=variant,
                         host=host.host,

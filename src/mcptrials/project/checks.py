@@ -8,8 +8,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from mcptrials import plugins
+from mcptrials.environment import parse_reader
 from mcptrials.errors import UsageError
 from mcptrials.project.config import HostConfig, ProjectConfig
+from mcptrials.project.readers import check_reader
 from mcptrials.source import Key, Keys, Source, below, explain, nearest
 
 
@@ -26,7 +28,7 @@ def make_config(source: Source, value: Any) -> ProjectConfig:
     for name, variant in config.variants.items():
         for server, patch in variant.items() if isinstance(variant, dict) else ():
             _check_patch(source, config, ("variants", name, server), patch)
-    _check_twins(source, "models", [(each.model, each.base_url, each.settings) for each in config.models])
+    _check_twins(source, "models", [(each.model, each.base_url, each.schema_, each.settings) for each in config.models])
     _check_twins(source, "hosts", list(config.hosts))
     for index, model in enumerate(config.models):
         with _placed(source, "models", index):
@@ -35,6 +37,9 @@ def make_config(source: Source, value: Any) -> ProjectConfig:
         with _placed(source, "hosts", index):
             plugins.find("hosts", host.host)
             _check_host_settings(source, index, host)
+    for name, reader in config.environment.readers.items() if config.environment else ():
+        with _placed(source, "environment", "readers", name):
+            check_reader(parse_reader(reader), config, source.path.parent)
     return config
 
 

@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from mcptrials.dialect import Dialect, dialect_of
 from mcptrials.environment import EnvironmentSpec
-from mcptrials.frozen import Items, UserData, wrong_key
+from mcptrials.frozen import Items, UserData
+from mcptrials.project.endpoint import check_header, check_url, has_user
 from mcptrials.protocols import Limits
 from mcptrials.task import Task
-
-_LATER = {
-    "url": "servers by 'url' are not supported yet; start the server with 'command'",
-    "headers": "servers by 'url' are not supported yet; start the server with 'command'",
-    "python": "in-process servers are not supported yet; start the server with 'command'",
-}
 
 
 class ToolsConfig(UserData):
@@ -22,28 +19,89 @@ class ToolsConfig(UserData):
 
     allow: Items[str] | None = None
     hide: Items[str] = ()
+    prefix: Literal["collision", "always"] = "collision"
+    """When the server's name stands before a tool's: where two servers have a tool of that name, or always."""
+
+
+SERVER_KINDS = {
+    "command": ("args", "env", "cwd"),
+    "url": ("headers", "token_command", "ca_file"),
+    "python": (),
+}
+"""The keys of which a server has exactly one, and what goes with each."""
 
 
 class ServerConfig(UserData):
-    """How to start one server."""
+    """How to start one server, or where it is."""
 
-    command: str = Field(min_length=1)
+    command: str | None = Field(default=None, min_length=1)
     args: Items[str] = ()
     env: dict[str, str] = {}
     cwd: str | None = None
+    url: str | None = None
+    headers: dict[str, str] = {}
+    token_command: Items[str] | None = Field(default=None, min_length=1)
+    ca_file: str | None = None
+    python: str | None = None
     era: Literal["auto", "modern", "legacy"] = "auto"
     on_invalid_tool: Literal["stop", "drop"] = "stop"
     tools: ToolsConfig = ToolsConfig()
     writes: Literal["allowed", "denied"] | None = None
     """None: allowed with a declared environment, denied without."""
 
-    @model_validator(mode="before")
+    @field_validator("url")
     @classmethod
-    def _is_supported(cls, data: Any) -> Any:
-        for key in data if isinstance(data, Mapping) else ():
-            if key in _LATER:
-                raise wrong_key(key, _LATER[key])
-        return data
+    def _is_http(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_url(value)
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _are_headers(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, text in value.items():
+            check_header(name, text)
+        return value
+
+    @field_validator("python")
+    @classmethod
+    def _names_a_factory(cls, value: str | None) -> str | None:
+        if value is not None and not all(value.rpartition(":")):
+            raise ValueError("a factory is written module:function or ./file.py:function")
+        return value
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> "ServerConfig":
+        kinds = [kind for kind in SERVER_KINDS if getattr(self, kind) is not None]
+        if len(kinds) != 1:
+            found = f"not {' and '.join(kinds)}" if kinds else "and has none"
+            raise ValueError(f"a server has one of 'command', 'url' and 'python', {found}")
+        for kind, keys in SERVER_KINDS.items():
+            for key in keys if kind != kinds[0] else ():
+                if getattr(self, key):
+                    raise ValueError(f"'{key}' goes with '{kind}', not with '{kinds[0]}'")
+        return self
+
+    @model_validator(mode="after")
+    def _says_once_who_we_are(self) -> "ServerConfig":
+        who = {
+            "'token_command'": self.token_command,
+            "the header 'Authorization'": any(name.lower() == "authorization" for name in self.headers),
+            "the user in 'url'": self.url and has_user(self.url),
+        }
+        if len(said := [what for what, is_there in who.items() if is_there]) > 1:
+            raise ValueError(f"both {said[0]} and {said[1]} say who we are; remove one")
+        return self
+
+    def patched(self, patch: Mapping[str, Any]) -> "ServerConfig":
+        """With the keys of a variant; one that starts the server in another way drops the keys of the old way."""
+        kept = self.model_dump()
+        if any(getattr(self, kind) is None for kind in SERVER_KINDS.keys() & patch.keys()):
+            kept = {key: kept[key] for key in kept if key not in _KIND_KEYS}
+        return ServerConfig.model_validate(kept | dict(patch))
+
+
+_KIND_KEYS = {*SERVER_KINDS, *(key for keys in SERVER_KINDS.values() for key in keys)}
 
 
 class ModelConfig(UserData):
@@ -55,6 +113,8 @@ class ModelConfig(UserData):
     headers: dict[str, str] = {}
     settings: dict[str, Any] = {}
     concurrency: int | None = Field(default=None, ge=1)
+    schema_: Literal["exact", "openai", "anthropic", "gemini", "llama_cpp"] | None = Field(default=None, alias="schema")
+    """Whose dialect the tools are adapted to; `exact` changes nothing. By default the provider's, if it is known."""
 
     @field_validator("model")
     @classmethod
@@ -64,11 +124,24 @@ class ModelConfig(UserData):
             raise ValueError("a model is written ADAPTER:NAME, such as openai:NAME, local:NAME or scripted:FILE")
         return value
 
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, value: str | None) -> str | None:
+        if value is not None:
+            parts = urlsplit(value)  # raises ValueError itself for brackets that do not close
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError("an endpoint is written http://... or https://...")
+        return value
+
     @property
     def adapter(self) -> str:
         """The plug's name; the whole of `module:attr`."""
         adapter = self.model.partition(":")[0]
         return self.model if "/" in adapter or "." in adapter else adapter
+
+    @property
+    def dialect(self) -> Dialect:
+        return dialect_of(self.adapter, self.base_url, self.schema_)
 
 
 class HostConfig(UserData):
@@ -138,4 +211,4 @@ class ProjectConfig(UserData):
         )
 
     def patched(self, server: str, patch: Mapping[str, Any] | None) -> ServerConfig:
-        return ServerConfig.model_validate(self.servers[server].model_dump() | dict(patch or {}))
+        return self.servers[server].patched(patch or {})

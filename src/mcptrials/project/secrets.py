@@ -1,13 +1,14 @@
 """The secrets of a project file: what `${VAR}` brings in, and what stands in the file itself."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from mcptrials.errors import UsageError
 from mcptrials.redaction import SECRET_NAME, Redactor, looks_secret
 from mcptrials.source import Keys, Source, dotted
+from mcptrials.task import Task
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ASSIGNMENT = re.compile(r"-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(\S.*)", re.DOTALL)
@@ -16,12 +17,16 @@ _SETTINGS = ("env", "headers")
 """Mappings of names that are the user's, where the value alone can make a secret."""
 
 
+_QUESTION = {"args", "params", "body"}
+"""What a reader asks for: there `key` names a record, not a password."""
+
+
 class Expander:
     """Fills in `${VAR}` and notes which values are secrets."""
 
     def __init__(self, source: Source, environ: Mapping[str, str]) -> None:
         self._source, self._environ = source, environ
-        self.secrets: dict[str, str] = {}
+        self.secrets = _provider_keys(environ)
 
     def value(self, value: Any, key: Keys = ()) -> Any:
         if isinstance(value, dict):
@@ -55,6 +60,8 @@ def literal_secrets(value: Any) -> dict[str, str]:
     """Name -> value of the secrets that stand in an expanded project file."""
     found: dict[str, str] = {}
     for key, name, text in _texts(value, (), ""):
+        if key[:2] == ("environment", "readers") and _QUESTION & set(key):
+            continue
         secret = looks_secret(name, text) if set(_SETTINGS) & set(key) else _named_secret(name, text)
         if secret and "{trial_dir}" not in text:
             found[dotted(key)] = text
@@ -62,6 +69,16 @@ def literal_secrets(value: Any) -> dict[str, str]:
             if _named_secret(part_name, part):
                 found[f"{dotted(key)} ({part_name})"] = part
     return found
+
+
+def task_secrets(tasks: Iterable[Task]) -> dict[str, str]:
+    """The same of the readers in task files."""
+    readers: dict[str, Any] = {}
+    for task in tasks:
+        declared = (task.environment or {}).get("readers") or {}
+        in_place = {spec.label: spec.settings["read"] for spec in task.graders if "read" in spec.settings}
+        readers |= {f"{task.id} {name}": reader for name, reader in (*declared.items(), *in_place.items())}
+    return literal_secrets({"environment": {"readers": readers}})
 
 
 def _named_secret(name: str, text: str) -> bool:
@@ -101,3 +118,12 @@ def _url_parts(text: str) -> Iterator[tuple[str, str]]:
     if url.password:
         yield "password", unquote(url.password)
     yield from parse_qsl(url.query)
+
+
+_PROVIDER_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+
+
+def _provider_keys(environ: Mapping[str, str]) -> dict[str, str]:
+    """The keys that models take from the environment by themselves, though the project file does not name them."""
+    given = {name: environ.get(name, "") for name in _PROVIDER_KEYS}
+    return {name: value for name, value in given.items() if looks_secret(name, value, from_environment=True)}

@@ -1,18 +1,20 @@
 """Task files to a Suite: defaults applied, prompts read, graders checked by the plugs that will run them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from mcptrials import plugins
-from mcptrials.environment import EnvironmentSpec, parse_reader
+from mcptrials.environment import EnvironmentSpec, Reader, parse_reader
 from mcptrials.environment.spec import unbound_names
 from mcptrials.errors import UsageError, describe
 from mcptrials.project.config import ProjectConfig
-from mcptrials.protocols import Grader, Limits
+from mcptrials.project.readers import check_reader
+from mcptrials.protocols import Grader, Limits, StateQuery
 from mcptrials.source import Key, Keys, Source, explain, load_sources, read_text
 from mcptrials.task import GraderSpec, Suite, Task
 
@@ -125,8 +127,9 @@ def _task(entry: _Entry, config: ProjectConfig, project_dir: Path) -> Task:
     _check_part(entry, "environment", EnvironmentSpec, task.environment)
     graders = [(inner, spec, _checked_grader(entry, inner, spec, project_dir)) for inner, spec in specs]
     environment = config.environment_of(task)
+    check = partial(check_reader, config=config, project_dir=project_dir)
     for inner, _, grader in graders:
-        _check_queries(entry, inner, grader, task, environment)
+        _check_queries(entry, inner, grader.needs(task), environment, check)
     if task.expects == "abstain" and not any(spec.type == "no_tool_call" for spec in task.graders):
         return task.model_copy(update={"graders": (*task.graders, GraderSpec(type="no_tool_call"))})
     if not any(grader.default_gate if spec.gate is None else spec.gate for _, spec, grader in graders):
@@ -191,14 +194,25 @@ def make_grader(spec: GraderSpec, project_dir: Path) -> Grader:
     return grader
 
 
-def _check_queries(entry: _Entry, inner: Keys, grader: Grader, task: Task, environment: EnvironmentSpec) -> None:
-    """Every state that a grader asks for must have exactly one reader."""
-    for query in grader.needs(task):
+def _check_queries(
+    entry: _Entry,
+    inner: Keys,
+    queries: Sequence[StateQuery],
+    environment: EnvironmentSpec,
+    check: Callable[[Reader], None],
+) -> None:
+    """Every state that a grader asks for must have exactly one reader, and that what it needs."""
+    for query in queries:
         try:
             if query.read is None:
-                environment.find_reader(query.text)
-            elif unbound := unbound_names(parse_reader(query.read)):
-                raise entry.error(f"the reader uses {unbound}, which nothing gives a value", *inner, "read")
+                reader, _ = environment.find_reader(query.text)
+            else:
+                reader = parse_reader(query.read)
+                if unbound := unbound_names(reader):
+                    raise entry.error(f"the reader uses {unbound}, which nothing gives a value", *inner, "read")
+            check(reader)
+        except UsageError as exc:
+            raise exc if exc.where else entry.error(exc.what, *inner, hint=exc.hint) from exc
         except LookupError as exc:
             hint = "declare it under environment.readers of the project file"
             raise entry.error(str(exc), *inner, "query", hint=hint) from exc

@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 
 from mcptrials.record import SCHEMA_VERSION, Record
+from mcptrials.report.asked import asked_warnings
 from mcptrials.report.tools import tool_rows
 from mcptrials.stats import Estimate, estimate, estimate_pass_at, estimate_pass_hat, largest_k
 from mcptrials.store import Run
@@ -52,7 +53,7 @@ def summarise(run: Run) -> dict[str, Any]:
         "totals": _totals(records),
         "causes": _causes(records),
         "suspects": suspects,
-        "warnings": [*_warnings(rows, records, tasks, suspects), *_lost(unreadable)],
+        "warnings": [*_warnings(rows, records, tasks, suspects), *asked_warnings(labels, by_arm), *_lost(unreadable)],
     }
 
 

@@ -1,16 +1,29 @@
 """Bench: everything that the trials of a run share, built once and handed to each."""
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mcptrials.dialect import Dialect
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
-from mcptrials.protocols import Grader, Host, Limits, Model, OpenSession, Place, Server
+from mcptrials.protocols import (
+    Grader,
+    Host,
+    Limits,
+    Model,
+    OpenSession,
+    Place,
+    Server,
+    ServerChannel,
+    ServerSession,
+)
 from mcptrials.redaction import Redactor
 from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
+from mcptrials.servers.spoken import Spoken
 from mcptrials.store import RunWriter
 from mcptrials.task import GraderSpec, Split, Task
 from mcptrials.trial import Arm
@@ -37,6 +50,14 @@ class SessionOpener(Protocol):
     def __call__(self, connect_s: float) -> OpenSession: ...
 
 
+class SessionContinuer(Protocol):
+    """Takes up a connection where its host left it, without negotiating again."""
+
+    def __call__(
+        self, server: str, channel: ServerChannel, spoken: Spoken
+    ) -> AbstractAsyncContextManager[ServerSession]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ArmBench:
     """An arm with its live parts."""
@@ -47,7 +68,9 @@ class ArmBench:
     pause: Pause
     servers: Mapping[str, Server]
     open_session: SessionOpener
+    continue_session: SessionContinuer
     settings: Mapping[str, Any]
+    dialect: Dialect
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from mcptrials.events import Event, Failure, LimitReached, StateRead
 from mcptrials.protocols import WireLog
 from mcptrials.rollout.bench import Bench
 from mcptrials.rollout.clock import TrialClock
+from mcptrials.servers.spoken import Overheard
 from mcptrials.transcript import Transcript
 from mcptrials.trial import StateValue, Trial
 
@@ -21,6 +22,8 @@ class TrialLog:
         self.started_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self.host_ended_ms: float | None = None
         self.waited_ms_at_end = 0.0
+        self.overheard: dict[str, Overheard] = {}
+        """What was said to each server so far."""
         self._files = bench.writer.open_trial(trial)
 
     @property
@@ -33,7 +36,8 @@ class TrialLog:
         self._files.write(event)
 
     def wire(self, server: str) -> WireLog:
-        return self._files.wire(server)
+        self.overheard[server] = Overheard(self._files.wire(server))
+        return self.overheard[server]
 
     def failed(self, failure: TrialError) -> None:
         """Notes the fault that ended the trial; a bug of ours with its traceback."""

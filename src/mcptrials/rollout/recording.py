@@ -185,4 +185,17 @@ def _params(trial: Trial, bench: Bench, transcript: Transcript) -> dict[str, Any
         "limits": task.limits.model_dump(),
         "prompt_hash": canonical_hash([given.system, given.user])[:16] if given else None,
         "presentation_hash": canonical_hash([tool.model_dump() for tool in given.tools])[:16] if given else None,
+        **_sent(transcript),
+    }
+
+
+def _sent(transcript: Transcript) -> dict[str, Any]:
+    """What the model was really asked with, at the last request, and which models answered."""
+    replies = transcript.replies
+    last = replies[-1] if replies else None
+    return {
+        "sent": last.params or None if last else None,
+        "dropped": list(last.dropped) if last else None,
+        "native_images": last.native_images if last else None,
+        "effective_models": list(dict.fromkeys(reply.model for reply in replies if reply.model)),
     }

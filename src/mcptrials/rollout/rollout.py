@@ -1,4 +1,4 @@
-"""run_trial: open, run, close, read, grade, record."""
+"""run_trial: open, run, read, close, read, grade, record."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -7,16 +7,18 @@ import anyio
 from anyio import to_thread
 
 from mcptrials import answer
+from mcptrials.environment import LiveServers
 from mcptrials.errors import GraderError, HarnessError, ServerError, TrialError, boundary, describe
 from mcptrials.events import FinalAnswer, ServerExited
 from mcptrials.models.patient import Patient
 from mcptrials.protocols import GradeInput, Grader, HostContext, HostResult, Place, ServerChannel
 from mcptrials.record import Record
 from mcptrials.rollout.bench import ArmBench, Bench, TaskBench
+from mcptrials.rollout.live import StillRunning
 from mcptrials.rollout.log import TrialLog
 from mcptrials.rollout.recording import Ended, make_record
 from mcptrials.task import GraderSpec
-from mcptrials.trial import SERVER_STOPS, Decision, Grade, Outcome, Trial, decide
+from mcptrials.trial import SERVER_STOPS, Decision, Grade, Outcome, StateValue, Trial, decide
 
 
 async def run_trial(trial: Trial, bench: Bench) -> Record:
@@ -32,8 +34,8 @@ async def run_trial(trial: Trial, bench: Bench) -> Record:
     try:
         with bench.stop.cancellable(), boundary(HarnessError, "bug", "the harness failed"):
             await _make_clean(task, place)
-            result = await _play(trial, bench, log, place)
-            outcome = await _read_outcome(result, task, log, place)
+            outcome = await _play(trial, bench, log, place)
+            outcome = _with_state(outcome, await _read_state(task, log, place))
             grades = [
                 _grade(spec, grader, GradeInput(task.task, outcome, log.transcript)) for spec, grader in task.graders
             ]
@@ -54,8 +56,8 @@ async def _make_clean(task: TaskBench, place: Place) -> None:
         raise HarnessError("reset", "after the reset the state is not the pristine one: its hash differs")
 
 
-async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> HostResult:
-    """The host's run between the opening and the closing of the servers."""
+async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> Outcome:
+    """The host's run between the opening and the closing of the servers, and the state that is gone with them."""
     task, arm = bench.tasks[trial.task_id], bench.arms[trial.arm]
     model = Patient(arm.model, arm.pause, log.clock, log.emit, bench.redactor.find)
     channels: dict[str, ServerChannel] = {}
@@ -71,6 +73,7 @@ async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> Host
                 open_session=arm.open_session(task.limits.connect_seconds),
                 filters=task.filters[arm.arm.variant],
                 settings=arm.settings,
+                dialect=arm.dialect,
             )
             for name, server in arm.servers.items():
                 channels[name] = await stack.enter_async_context(server.open(place))
@@ -79,9 +82,12 @@ async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> Host
             if limit.cancelled_caught and not log.transcript.prompted:
                 raise ServerError("server_start", "the servers were not ready within the trial's time limit")
             log.host_ended(task.limits.trial_seconds if limit.cancelled_caught else None)
+            outcome = _conclude(result, log)
+            servers = StillRunning(channels, arm, context.open_session, log)
+            outcome = _with_state(outcome, await _read_state(task, log, place, servers))
     finally:
         _note_exits(channels, log)
-    return result
+    return outcome
 
 
 async def _run_host(
@@ -119,17 +125,28 @@ def _note_exits(channels: Mapping[str, ServerChannel], log: TrialLog) -> None:
             )
 
 
-async def _read_outcome(result: HostResult, task: TaskBench, log: TrialLog, place: Place) -> Outcome:
-    """The answer, and the state behind the servers now that they are closed."""
+def _conclude(result: HostResult, log: TrialLog) -> Outcome:
     found, framing = answer.extract(result.message)
     log.emit(FinalAnswer(at_ms=log.clock.now_ms(), answer=found, framing=framing))
+    return Outcome(answer=found, framing=framing, stop=result.stop)
+
+
+async def _read_state(
+    task: TaskBench, log: TrialLog, place: Place, servers: LiveServers | None = None
+) -> dict[str, StateValue]:
+    """What graders ask for of the state behind the servers: while they still run, if given, or after their end."""
     queries = {query.text: query for _, grader in task.graders for query in grader.needs(task.task)}
     state = {}
     for text, query in queries.items():
-        began_ms = log.clock.now_ms()
-        state[text] = await task.environment.read(query, place)
-        log.state_read(text, state[text], began_ms)
-    return Outcome(answer=found, framing=framing, state=state, stop=result.stop)
+        if task.environment.is_read_before_close(query) == (servers is not None):
+            began_ms = log.clock.now_ms()
+            state[text] = await task.environment.read(query, place, servers)
+            log.state_read(text, state[text], began_ms)
+    return state
+
+
+def _with_state(outcome: Outcome, state: Mapping[str, StateValue]) -> Outcome:
+    return outcome.model_copy(update={"state": {**outcome.state, **state}})
 
 
 def _grade(spec: GraderSpec, grader: Grader, given: GradeInput) -> Grade:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from mcptrials import plugins
-from mcptrials.environment import Environment, TrialPlaces
+from mcptrials.environment import Environment, Reader, TrialPlaces
 from mcptrials.executors.local import Slots
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
@@ -20,6 +20,7 @@ from mcptrials.runner import preflight
 from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
+from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning
 from mcptrials.runner.watchdog import watched
 from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
@@ -29,22 +30,32 @@ from mcptrials.trial import Trial
 class Workshop:
     """The parts of one run, made once and closed together."""
 
-    def __init__(self, project: Project, suite: Suite, listener: Listener) -> None:
+    def __init__(self, project: Project, suite: Suite, listener: Listener, redactor: Redactor) -> None:
         self.project, self.suite, self._listener = project, suite, listener
+        self.redactor = redactor
+        """Learns the secrets that come up while the run goes on."""
         self.facts: dict[str, dict[str, ServerFacts]] = {}
         self._models: dict[str, Model] = {}
         self._pristine: dict[str, str | None] = {}
-        self._environments = {task.id: Environment(project.environment(task), project.dir) for task in suite.tasks}
+        load = partial(plugins.load, "readers", project_dir=project.dir)
+        self._environments = {
+            task.id: Environment(project.environment(task), project.dir, load) for task in suite.tasks
+        }
         self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
         self.places = TrialPlaces.create(project.dir)
+        self._maker = ServerMaker(self.places, redactor, listener.warn)
+        self._servers: dict[str, dict[str, Server]] = {}
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, project: Project, suite: Suite, listener: Listener) -> AsyncIterator["Workshop"]:
-        workshop = cls(project, suite, listener)
+    async def open(
+        cls, project: Project, suite: Suite, listener: Listener, redactor: Redactor
+    ) -> AsyncIterator["Workshop"]:
+        workshop = cls(project, suite, listener, redactor)
         try:
-            with watched(workshop.places.root):
-                workshop._make_models()
+            workshop._make_models()
+            readers = [reader for task in suite.tasks for reader in workshop._readers(task)]
+            with watched(workshop.places.root), own_stdout(project.config, readers):
                 yield workshop
         finally:
             for model in workshop._models.values():
@@ -54,6 +65,9 @@ class Workshop:
     def _make_models(self) -> None:
         for config in self.project.config.models:
             self._models[_key(config)] = preflight.make_model(config, self.project.dir, self._listener.progressed)
+
+    def environment(self, task: Task) -> Environment:
+        return self._environments[task.id]
 
     def environment_hashes(self) -> dict[str, str]:
         """By task id."""
@@ -89,7 +103,8 @@ class Workshop:
         for config in self.project.config.models:
             if not self._models[_key(config)].scripted:
                 self._listener.notice(f"asking {config.model} for one tool call")
-            warning = await preflight.try_model(config, self._models[_key(config)])
+            limit = self.project.config.limits.output_tokens_per_request
+            warning = await preflight.try_model(config, self._models[_key(config)], limit)
             if warning:
                 self._listener.warn(warning)
 
@@ -97,25 +112,44 @@ class Workshop:
         configs = self.project.config.servers_of(variant)
         self._listener.notice(f"starting {', '.join(configs) or 'no server'} ({variant})")
         environment = self._environments[self.suite.tasks[0].id]
-        servers = self._servers(variant)
-        self.facts[variant] = await preflight.try_servers(
+        servers = self._servers[variant] = await self._maker.make(configs)
+        facts = await preflight.try_servers(
             servers, configs, environment, self.places, self.project.config.limits.connect_seconds
         )
+        self.facts[variant] = {name: self._maker.with_launch(each, configs[name]) for name, each in facts.items()}
         for task in self.suite.tasks:
-            preflight.refuse_empty_toolset(self.facts[variant], self._filters(task, configs))
+            preflight.refuse_unknown_tools(self.facts[variant], self._readers(task))
+        for filters in self.filters(variant):
+            preflight.refuse_empty_toolset(self.facts[variant], filters)
+            for model in self.project.config.models:
+                preflight.refuse_tools(model, self.facts[variant], filters)
+        rules = self._filters(self.suite.tasks[0], configs)
+        for name, config in configs.items():
+            shown = [tool for tool in facts[name].tools if rules[name].shows(tool)]
+            if warning := sharing_warning(name, config, shown, self.slots().total):
+                self._listener.warn(warning)
 
-    def _servers(self, variant: str) -> dict[str, Server]:
-        stdio = plugins.load("servers", "stdio")
-        return {
-            name: stdio(name=name, command=each.command, args=each.args, env=each.env, cwd=each.cwd)
-            for name, each in self.project.config.servers_of(variant).items()
-        }
+    def filters(self, variant: str) -> list[dict[str, ToolFilter]]:
+        """Which tools a variant's tasks show; each selection once."""
+        configs = self.project.config.servers_of(variant)
+        found = [self._filters(task, configs) for task in self.suite.tasks]
+        return list({repr(each): each for each in found}.values())
+
+    async def servers(self, variant: str) -> dict[str, Server]:
+        """A variant's servers, not started."""
+        return await self._maker.make(self.project.config.servers_of(variant))
+
+    def _readers(self, task: Task) -> list[Reader]:
+        """What the graders of a task will have read."""
+        graders = [make_grader(spec, self.project.dir) for spec in task.graders]
+        return [self._environments[task.id].reader_of(query) for grader in graders for query in grader.needs(task)]
 
     def _filters(self, task: Task, configs: Mapping[str, ServerConfig]) -> dict[str, ToolFilter]:
         return {
             name: ToolFilter(
                 allow=config.tools.allow,
                 hide=config.tools.hide,
+                prefix=config.tools.prefix,
                 writes="denied" if self.project.writes(task, config) == "denied" else "allowed",
             )
             for name, config in configs.items()
@@ -152,7 +186,7 @@ class Workshop:
             arms=self._arm_benches(),
             places=self.places,
             writer=writer,
-            redactor=Redactor(self.project.secrets),
+            redactor=self.redactor,
             versions=versions(),
             keep_trial_dirs=self.project.config.keep_trial_dirs,
             stop=Stop(),
@@ -179,9 +213,11 @@ class Workshop:
                 host=self._host(host),
                 model=self._models[_key(model)],
                 pause=pauses[_key(model)],
-                servers=self._servers(arm.variant),
+                servers=self._servers[arm.variant],
                 open_session=partial(_opener, self.facts[arm.variant]),
+                continue_session=plugins.load("servers", "continuation"),
                 settings=model.settings,
+                dialect=model.dialect,
             )
             for arm_id, (arm, model, host) in self.project.arms().items()
         }

@@ -66,10 +66,11 @@ def make_manifest(
 
 
 def _server_hashes(project: Project) -> dict[str, str]:
-    """How the servers are started; not the values of their variables, which may be secrets that change."""
+    """How the servers are started; not the values of variables and headers, which may be secrets that change."""
     return {
         f"{server} of {variant}": canonical_hash(
-            config.model_dump(mode="json", exclude={"env"}) | {"env": sorted(config.env)}
+            config.model_dump(mode="json", exclude={"env", "headers"})
+            | {"env": sorted(config.env), "headers": sorted(config.headers)}
         )
         for variant in project.config.variants
         for server, config in project.config.servers_of(variant).items()
@@ -88,6 +89,7 @@ def with_servers(manifest: Mapping[str, Any], facts: Mapping[str, Mapping[str, S
                 "tools_hash": each.tools_hash,
                 "tools": list(each.tools),
                 "dropped": list(each.problems),
+                "launch": each.launch,
             }
             for name, each in servers.items()
         }

@@ -1,7 +1,7 @@
 """Deterministic checks before any spend: the project's commands, the environment, the servers, the models."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,20 +11,24 @@ from urllib.parse import urlsplit
 import anyio
 
 from mcptrials import plugins
-from mcptrials.environment import Environment, TrialPlaces
-from mcptrials.environment.reader import ReadError, last_line, run_command
+from mcptrials.dialect import adapt
+from mcptrials.environment import Environment, Reader, ToolReader, TrialPlaces
+from mcptrials.environment.command import last_line, run_command
+from mcptrials.environment.remains import ReadError
 from mcptrials.errors import HarnessError, ProviderError, ServerError, TrialError, UsageError
 from mcptrials.events import ToolShown
 from mcptrials.models.patient import Patient, Pause, RetryPolicy
 from mcptrials.presentation import ToolFilter, present_tools
 from mcptrials.project import ModelConfig, Project, ServerConfig
-from mcptrials.protocols import Model, Place, Server, SessionHooks, Startable, User
+from mcptrials.protocols import Model, Place, Reply, Server, SessionHooks, Startable, User
 from mcptrials.rollout import TrialClock
 from mcptrials.source import nearest
 from mcptrials.trial import TrialKey
 
 COMMAND_TIMEOUT_S = 600.0
 FIRST_REPLY_S = 330.0
+LOCAL_OUTPUT_TOKENS = 512
+"""A small model that rambles instead of calling is cut off before that takes minutes."""
 PATIENCE = RetryPolicy(attempts=3, total_wait_s=30)
 """A provider that cannot answer a first request soon is reported at once."""
 
@@ -42,6 +46,8 @@ class ServerFacts:
     tools: tuple[Mapping[str, Any], ...]
     instructions: str | None
     problems: tuple[str, ...]
+    launch: Mapping[str, Any] | None = None
+    """What its package runner starts, and of which version."""
 
 
 class NoWire:
@@ -112,10 +118,12 @@ async def try_servers(
     place = places.make(no_wire)
     open_session = plugins.load("servers", "session")
     facts: dict[str, ServerFacts] = {}
+    tried = None
     try:
         await environment.prepare(place)
         async with AsyncExitStack() as stack:
             for name, server in servers.items():
+                tried = configs[name]
                 channel = await stack.enter_async_context(server.open(place))
                 hooks = SessionHooks(lambda *_: None, lambda *_: None)
                 session = await stack.enter_async_context(
@@ -123,13 +131,24 @@ async def try_servers(
                 )
                 facts[name] = _facts(session)
     except TrialError as exc:
-        hint = "run its command by hand" if isinstance(exc, ServerError) else "mend the environment"
-        raise UsageError(exc.message, hint=hint) from exc
+        raise UsageError(exc.message, hint=_server_hint(exc, tried)) from exc
     finally:
         places.remove(place)
     for name, config in configs.items():
         _refuse_broken_list(facts[name], config)
     return facts
+
+
+def _server_hint(exc: TrialError, config: ServerConfig | None) -> str:
+    if config is None:
+        return "mend the environment"
+    if exc.cause == "auth":
+        return "check the credential"
+    if config.url is not None:
+        return "check 'url' and that the server runs there"
+    if config.python is not None:
+        return f"call {config.python} by hand"
+    return "run its command by hand" if isinstance(exc, ServerError) else "mend the environment"
 
 
 def _facts(session: Any) -> ServerFacts:
@@ -157,6 +176,21 @@ def _refuse_broken_list(facts: ServerFacts, config: ServerConfig) -> None:
             raise UsageError(f"it has no tool {name!r} to allow or hide", where=where, hint=nearest(name, names))
 
 
+def refuse_unknown_tools(facts: Mapping[str, ServerFacts], readers: Iterable[Reader]) -> None:
+    """What a reader asks for after a trial must be there; that the model may see it is not needed.
+
+    Raises:
+        UsageError: names the nearest tool.
+    """
+    for reader in readers:
+        if isinstance(reader, ToolReader) and facts:
+            server, tool = reader.target(facts)
+            names = [str(each["name"]) for each in facts[server].tools]
+            if tool not in names and not facts[server].problems:
+                what = f"it has no tool {tool!r}, which a reader asks for"
+                raise UsageError(what, where=f"server {server!r}", hint=nearest(tool, names))
+
+
 def refuse_empty_toolset(facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter]) -> None:
     """A model that sees no tool evaluates no server.
 
@@ -171,6 +205,24 @@ def refuse_empty_toolset(facts: Mapping[str, ServerFacts], filters: Mapping[str,
             what += ": without a declared environment only tools with readOnlyHint: true are"
         hint = "declare an 'environment', or name the tools under servers.<name>.tools.allow"
         raise UsageError(what, where=", ".join(f"server {name!r}" for name in facts), hint=hint)
+
+
+def refuse_tools(model: ModelConfig, facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter]) -> None:
+    """A provider that refuses one tool refuses every request: better said before any spend.
+
+    Raises:
+        UsageError: names the tool and the place in its schema.
+    """
+    dialect, where = model.dialect, f"model {model.model!r}"
+    shown = [(name, tool) for name, each in facts.items() for tool in each.tools if filters[name].shows(tool)]
+    if dialect.max_tools is not None and len(shown) > dialect.max_tools:
+        what = f"{dialect.name} takes {dialect.max_tools} tools at most, and {len(shown)} are shown"
+        raise UsageError(what, where=where, hint="choose some with servers.<name>.tools.allow or tools.hide")
+    hint = "mend the server, hide the tool with tools.hide, or give the model 'schema: exact' to try it as it is"
+    for server, tool in shown:
+        for first in adapt(tool.get("inputSchema"), dialect).obstacles[:1]:
+            what = f"{dialect.name} refuses tool {server + '/' + tool['name']!r}: {first.path} {first.what}"
+            raise UsageError(what, where=where, hint=hint)
 
 
 def make_model(config: ModelConfig, project_dir: Path, progress: Callable[[str, int, int], None]) -> Model:
@@ -201,8 +253,11 @@ def is_free(config: ModelConfig) -> bool:
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
-async def try_model(config: ModelConfig, model: Model) -> str | None:
+async def try_model(config: ModelConfig, model: Model, output_tokens: int) -> str | None:
     """One request with one tool: proves the key, the name and that tools are taken. Gives a warning, or None.
+
+    Args:
+        output_tokens: the limit of the trials' requests, which other settings (a budget for thinking) must fit into.
 
     Raises:
         UsageError: the provider refuses.
@@ -223,18 +278,26 @@ async def try_model(config: ModelConfig, model: Model) -> str | None:
             await model.start()
         with anyio.fail_after(FIRST_REPLY_S):
             ask = User("Call the tool `ready` now, with no arguments.")
-            reply = await patient.request([ask], [probe], {"max_tokens": 512} | config.settings, trial)
+            limit = min(output_tokens, LOCAL_OUTPUT_TOKENS) if config.adapter == "local" else output_tokens
+            reply = await patient.request([ask], [probe], {"max_tokens": limit} | config.settings, trial)
     except ProviderError as exc:
         raise UsageError(f"model {config.model!r}: {exc.message}", hint=_HINTS.get(exc.cause)) from exc
     except (TimeoutError, TrialError) as exc:
         raise UsageError(f"model {config.model!r}: {exc}", hint="check that it runs") from exc
+    return _of_note(config.model, reply)
+
+
+def _of_note(model: str, reply: Reply) -> str | None:
+    found = []
     if reply.stop != "calls":
-        return f"model {config.model!r} called no tool when it was asked to; its trials may show the same"
-    return None
+        found.append("called no tool when it was asked to; its trials may show the same")
+    if reply.dropped:
+        found.append(f"does not take {', '.join(reply.dropped)}, which will not be sent")
+    return f"model {model!r} {' and '.join(found)}" if found else None
 
 
 _HINTS = {
-    "auth": "check 'api_key' of the model in the project file",
+    "auth": "check 'api_key' of the model in the project file, or that environment variable",
     "quota": "check the account's balance",
     "rate_limit": "wait, or lower 'concurrency'",
     "connection": "check 'base_url' and that the endpoint runs",

@@ -19,7 +19,7 @@ from mcptrials.rollout import Bench, run_trial
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.manifest import check_same, check_same_servers, make_manifest, with_servers
 from mcptrials.runner.options import Listener, RunOptions, Silent
-from mcptrials.runner.selection import select_models, select_tasks, with_equal_trials
+from mcptrials.runner.selection import count_drafts, select_models, select_tasks, with_equal_trials
 from mcptrials.signals import ending_signals
 from mcptrials.store import Run, RunWriter, find_run, log_look
 from mcptrials.store.writer import new_run_id, refuse_run_folder
@@ -48,13 +48,14 @@ async def run_async(project: Project, options: RunOptions | None = None, listene
         IncompleteError: when the disk gives out; what was recorded is kept.
     """
     options, listener = options or RunOptions(), listener or Silent()
-    with _without_secrets(Redactor(project.secrets)):
+    redactor = Redactor(project.secrets)
+    with _without_secrets(redactor):
         if options.resume:
             beginning = find_run(project.runs_dir, options.resume)
-            return await _go_on(project, _as_begun(beginning, options), listener, beginning)
+            return await _go_on(project, _as_begun(beginning, options), listener, beginning, redactor)
         name = options.name or new_run_id()
         refuse_run_folder(project.runs_dir, name)
-        return await _begin(project, replace(options, name=name, split=options.split or "train"), listener)
+        return await _begin(project, replace(options, name=name, split=options.split or "train"), listener, redactor)
 
 
 @contextmanager
@@ -68,12 +69,15 @@ def _without_secrets(redactor: Redactor) -> Iterator[None]:
         raise
 
 
-async def _begin(project: Project, options: RunOptions, listener: Listener) -> RunResult:
-    async with _workshop(project, options, listener) as (workshop, manifest):
+async def _begin(project: Project, options: RunOptions, listener: Listener, redactor: Redactor) -> RunResult:
+    async with _workshop(project, options, listener, redactor) as (workshop, manifest):
         trials = _plan(workshop, manifest)
+        if drafts := count_drafts(project.suite, manifest["split"]):
+            what = "draft task is" if drafts == 1 else "draft tasks are"
+            listener.warn(f"{drafts} {what} left out; remove 'draft: true' from a task to run it")
         await workshop.check()
         await _confirm(workshop, manifest, (trials, trials), listener)
-        frozen, redactor = with_servers(manifest, workshop.facts), Redactor(project.secrets)
+        frozen = with_servers(manifest, workshop.facts)
         with RunWriter.create(project.runs_dir, frozen, redactor, workshop.places.root) as writer:
             try:
                 return await _run_trials(trials, workshop.bench(manifest, writer), workshop.slots(), listener)
@@ -82,11 +86,13 @@ async def _begin(project: Project, options: RunOptions, listener: Listener) -> R
                 raise
 
 
-async def _go_on(project: Project, options: RunOptions, listener: Listener, beginning: Run) -> RunResult:
+async def _go_on(
+    project: Project, options: RunOptions, listener: Listener, beginning: Run, redactor: Redactor
+) -> RunResult:
     """The lock comes first, so that nobody else records what is found to be owed."""
-    async with _workshop(project, options, listener) as (workshop, manifest):
+    async with _workshop(project, options, listener, redactor) as (workshop, manifest):
         check_same(beginning.manifest, manifest)
-        with RunWriter(beginning.folder, Redactor(project.secrets), workshop.places.root) as writer:
+        with RunWriter(beginning.folder, redactor, workshop.places.root) as writer:
             trials = _plan(workshop, manifest)
             rest = owed(trials, beginning.attempts())
             if not rest:
@@ -100,13 +106,13 @@ async def _go_on(project: Project, options: RunOptions, listener: Listener, begi
 
 @asynccontextmanager
 async def _workshop(
-    project: Project, options: RunOptions, listener: Listener
+    project: Project, options: RunOptions, listener: Listener, redactor: Redactor
 ) -> AsyncIterator[tuple[Workshop, dict[str, Any]]]:
     """The parts of the run, with everything in its manifest that can be known before they are tried."""
     project = replace(project, config=select_models(project.config, options.models))
     suite = select_tasks(project.suite, options.split or "train", options.only)
     suite = with_equal_trials(suite) if options.trials else suite
-    async with Workshop.open(project, suite, listener) as workshop:
+    async with Workshop.open(project, suite, listener, redactor) as workshop:
         arms = tuple(each for each, _, _ in project.arms().values())
         yield workshop, make_manifest(project, suite, arms, workshop.environment_hashes(), options)
 

@@ -18,15 +18,27 @@ def select_tasks(suite: Suite, split: Split, only: str | None) -> Suite:
             `purpose:NAME`, `expects:NAME`; `!item` takes away.
 
     Raises:
-        UsageError: nothing is left.
+        UsageError: nothing is left, or only drafts.
     """
     tasks = [task for task in suite.tasks if task.split == split]
     if not tasks:
         raise UsageError(
             f"the suite has no {split} task", hint=f"give a task 'split: {split}' or choose another --split"
         )
-    if only is None:
-        return Suite(tasks=tuple(tasks))
+    chosen = tasks if only is None else _picked(tasks, split, only)
+    ready = tuple(task for task in chosen if not task.draft)
+    if not ready:
+        ids = ", ".join(task.id for task in chosen[:8])
+        raise UsageError(f"only drafts are left, which do not run: {ids}", hint="complete one and remove 'draft: true'")
+    return Suite(tasks=ready)
+
+
+def count_drafts(suite: Suite, split: Split) -> int:
+    """How many tasks of a split do not run, since they are drafts."""
+    return sum(task.draft and task.split == split for task in suite.tasks)
+
+
+def _picked(tasks: Sequence[Task], split: Split, only: str) -> list[Task]:
     items = [item.strip() for item in only.split(",") if item.strip()]
     wanted = [item for item in items if not item.startswith("!")]
     unwanted = [item.removeprefix("!") for item in items if item.startswith("!")]
@@ -39,7 +51,7 @@ def select_tasks(suite: Suite, split: Split, only: str | None) -> Suite:
     if not chosen:
         ids = ", ".join(task.id for task in tasks[:8])
         raise UsageError(f"--only {only!r} picks no {split} task", hint=f"ids begin with: {ids}")
-    return Suite(tasks=tuple(chosen))
+    return chosen
 
 
 def with_equal_trials(suite: Suite) -> Suite:

@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mcptrials import lineage
-from mcptrials.errors import UsageError
 
 _PROGRAM = """trap '' HUP INT QUIT TERM TSTP
 read -r word && exit 0
@@ -22,22 +21,20 @@ _END_S = 5.0
 def watched(root: Path) -> Iterator[None]:
     """As long as the body runs, all that it marks with this directory ends with this process, also when that is killed.
 
-    Only on Linux: elsewhere no process could be told from a stranger's. There a server that is left alone gets the end
-    of its input, on which it should end by itself.
+    Only on Linux, where a process can be told from a stranger's, and with a shell. Elsewhere a server that is left alone
+    gets the end of its input, on which it should end by itself.
     """
-    if sys.platform != "linux":
-        yield
-        return
-    process = _start(root)
+    process = _started(root) if sys.platform == "linux" else None
     try:
         yield
     finally:
-        _dismiss(process)
+        if process:
+            _dismiss(process)
 
 
-def _start(root: Path) -> "subprocess.Popen[bytes]":
+def _started(root: Path) -> "subprocess.Popen[bytes] | None":
     ending = [sys.executable, "-I", "-S", lineage.__file__, str(root)]
-    try:
+    with suppress(OSError):
         return subprocess.Popen(
             ["/bin/sh", "-c", _PROGRAM, "mcptrials-watchdog", *ending],
             stdin=subprocess.PIPE,
@@ -47,8 +44,7 @@ def _start(root: Path) -> "subprocess.Popen[bytes]":
             env={},
             start_new_session=True,
         )
-    except OSError as exc:
-        raise UsageError(f"cannot start a shell: {exc.strerror or exc}", where="/bin/sh", hint="install it") from exc
+    return None
 
 
 def _dismiss(process: "subprocess.Popen[bytes]") -> None:

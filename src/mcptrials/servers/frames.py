@@ -14,7 +14,7 @@ from mcp_types.jsonrpc import ErrorData
 from pydantic import ValidationError
 
 from mcptrials.encoding import dump_text
-from mcptrials.errors import ServerError
+from mcptrials.errors import TrialError
 from mcptrials.protocols import ServerChannel, SessionHooks
 
 MALFORMED = ErrorData(code=-32603, message="the answer is no valid response")
@@ -40,7 +40,7 @@ class FrameReader:
         """Answers that are no valid response, by request id."""
         self.ended = False
         """Whether the server's output is over."""
-        self.failure: ServerError | None = None
+        self.failure: TrialError | None = None
         """Why its output cannot be read any further."""
         self._answered: set[Any] = set()
         self._given_up: set[Any] = set()
@@ -59,9 +59,9 @@ class FrameReader:
         while True:
             try:
                 line = await self._channel.receive()
-            except (EOFError, ServerError) as exc:
+            except (EOFError, TrialError) as exc:
                 self.ended = True
-                self.failure = exc if isinstance(exc, ServerError) else None
+                self.failure = exc if isinstance(exc, TrialError) else None
                 raise StopAsyncIteration from None
             message = self._message(line)
             if message is not None:
@@ -132,7 +132,7 @@ class FrameReader:
             self._violation("flood", f"more than {MAX_REPORTS} notifications; the rest stands in the wire log only")
 
     def _answer(self, value: dict[str, Any], message: Any) -> Any:
-        number = _request_id(value.get("id"))
+        number = request_id(value.get("id"))
         if number is None and message is None:
             return None  # no answer at all, and reported as that
         if number not in self.awaited:
@@ -212,7 +212,7 @@ class FrameWriter:
         await self.aclose()
 
 
-def _request_id(value: Any) -> Any:
+def request_id(value: Any) -> Any:
     """As the engine correlates it: `"7"` and 7 are one id, True is none."""
     number = as_request_id(value)
     return None if number is None else coerce_request_id(number)

@@ -34,6 +34,7 @@ from mcptrials.protocols import CallResult, ServerChannel, SessionHooks
 from mcptrials.servers.background import bare
 from mcptrials.servers.frames import MALFORMED, FrameReader, FrameWriter
 from mcptrials.servers.listing import list_tools
+from mcptrials.servers.spoken import Spoken
 
 Era = Literal["auto", "modern", "legacy"]
 CLIENT_INFO = Implementation(name="mcptrials", version=__version__)
@@ -60,15 +61,35 @@ async def open_session(
         ServerError: server_start, with what the server said last on its stderr.
     """
     began = time.monotonic()
+    async with _speaking(server, channel, hooks) as session:
+        await _connect(session, channel, era, connect_s)
+        session.startup_ms = (time.monotonic() - began) * 1000
+        yield session
+
+
+@asynccontextmanager
+async def continue_session(server: str, channel: ServerChannel, spoken: Spoken) -> AsyncIterator["McpSession"]:
+    """The connection that a host negotiated and left, taken up again: no second handshake, ids that were never used.
+
+    What the server says besides answering concerns nobody any more; it stands in the wire log.
+    """
+    async with _speaking(server, channel, SessionHooks(_unheard, _unheard)) as session:
+        session.take_up(spoken)
+        yield session
+
+
+def _unheard(*_: Any) -> None:
+    pass
+
+
+@asynccontextmanager
+async def _speaking(server: str, channel: ServerChannel, hooks: SessionHooks) -> AsyncIterator["McpSession"]:
     reader = FrameReader(channel, hooks)
     engine = JSONRPCDispatcher(reader, FrameWriter(channel, reader.awaited))
     client = ClientSession(dispatcher=engine, client_info=CLIENT_INFO)
     with bare():
         async with client:
-            session = McpSession(server, client, engine, reader, hooks)
-            await _connect(session, channel, era, connect_s)
-            session.startup_ms = (time.monotonic() - began) * 1000
-            yield session
+            yield McpSession(server, client, engine, reader, hooks)
 
 
 async def _connect(session: "McpSession", channel: ServerChannel, era: Era, connect_s: float) -> None:
@@ -88,9 +109,16 @@ async def _connect(session: "McpSession", channel: ServerChannel, era: Era, conn
         what = f"answered {session.step} with what cannot be used: {exc}"
     else:
         return
-    lines = [line.strip() for line in channel.stderr_tail().splitlines() if line.strip()]
-    last = f"; last line of its stderr: {lines[-1][:300]}" if lines else "; its stderr is empty"
-    raise ServerError("server_start", f"server {session.server!r} {what}{last}")
+    session.refuse_foreign_fault()
+    raise ServerError("server_start", f"server {session.server!r} {what}{_last_words(channel)}")
+
+
+def _last_words(channel: ServerChannel) -> str:
+    stderr = channel.stderr_tail()
+    if stderr is None:
+        return ""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    return f"; last line of its stderr: {lines[-1][:300]}" if lines else "; its stderr is empty"
 
 
 class McpSession:
@@ -108,6 +136,7 @@ class McpSession:
         """What of connecting is being done."""
         self._client, self._engine, self._reader, self._hooks = client, engine, reader, hooks
         self._ids = itertools.count(_FIRST_ID)
+        self._taken_up: Spoken | None = None
 
     @property
     def protocol_version(self) -> str | None:
@@ -131,6 +160,10 @@ class McpSession:
     @property
     def instructions(self) -> str | None:
         return self._client.instructions
+
+    def take_up(self, spoken: Spoken) -> None:
+        """Goes on as whoever spoke before."""
+        self._taken_up, self._ids = spoken, itertools.count(spoken.next_id)
 
     async def negotiate(self, era: Era, connect_s: float) -> None:
         if era == "legacy":
@@ -189,6 +222,13 @@ class McpSession:
         self.tools, self.problems = listing.tools, listing.problems
         self.tools_hash = canonical_hash(listing.tools)
 
+    def refuse_foreign_fault(self) -> None:
+        """Raises:
+        HarnessError: what ended the channel is not the server's fault: a token that has expired, say.
+        """
+        if self._reader.failure and not isinstance(self._reader.failure, ServerError):
+            raise self._reader.failure
+
     async def why_failed(self, exc: MCPError, channel: ServerChannel) -> str:
         """What went wrong in connecting: what the server sent is told from what the engine made up."""
         if self._reader.failure:
@@ -204,15 +244,21 @@ class McpSession:
         return f"{how} before {self.step} was done"
 
     async def _request(self, method: str, params: dict[str, Any], options: CallOptions) -> Any:
-        modern = self.protocol_version if self._client.discover_result else None
-        meta = {"_meta": _modern_meta(modern)} if modern else {}
-        return await self._engine.send_raw_request(method, params | meta, options)
+        meta = self._meta()
+        return await self._engine.send_raw_request(method, params | ({"_meta": meta} if meta else {}), options)
+
+    def _meta(self) -> Mapping[str, Any]:
+        if self._taken_up is not None:
+            return self._taken_up.meta
+        version = self.protocol_version
+        return _modern_meta(version) if version and self._client.discover_result else {}
 
     async def call(self, tool: str, arguments: Any, timeout_s: float) -> CallResult:
         """One `tools/call`; what comes of it is a result, also a refusal, a silence or the server's end.
 
         Raises:
-            ServerError: contract_violation, when what the server writes cannot be read any further.
+            ServerError: crash or contract_violation, when what the server writes cannot be read any further.
+            HarnessError: auth or rate_limit, when it refuses us.
         """
         began = time.monotonic()
         number = next(self._ids)

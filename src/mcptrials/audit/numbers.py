@@ -1,0 +1,26 @@
+"""Numbers: how large a run is, and what it may use at most."""
+
+from mcptrials.audit.line import Line
+from mcptrials.project import Project
+
+
+def number_lines(project: Project) -> list[Line]:
+    """Trials of the train split, with their upper bounds; retries come on top."""
+    config = project.config
+    arms = len(project.arms())
+    tasks = [task for task in project.suite.tasks if task.split == "train"]
+    trials = requests = tokens = 0
+    for task in tasks:
+        limits, own = project.limits(task), (task.trials or config.trials) * arms
+        trials += own
+        requests += own * limits.turns
+        tokens += own * limits.tokens
+    facts = {"tasks": len(tasks), "arms": arms, "trials": trials, "requests_max": requests, "tokens_max": tokens}
+    size = (
+        f"{trials:,} trials: tasks {len(tasks)}, arms {arms}, each {config.trials} times unless a task says otherwise"
+    )
+    bound = f"at most {requests:,} model requests and about {tokens:,} tokens, by the limits"
+    if not tasks:
+        fix = "give a task 'split: train', or run with --split held_out"
+        return [Line("numbers", "warn", "run", "every task is held out: a plain run has no task", fix, facts)]
+    return [Line("numbers", "ok", "run", size, None, facts), Line("numbers", "ok", "bounds", bound, None, facts)]

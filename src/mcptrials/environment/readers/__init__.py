@@ -1,0 +1,1 @@
+"""The kinds of state readers: each one look at what a trial left behind."""

@@ -1,0 +1,100 @@
+"""Exchange: JSON posted to a provider through its SDK, and what comes of it, a value or a failure of ours."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio
+import httpx2
+
+from mcptrials.encoding import dump_text, parse_json
+from mcptrials.errors import ProviderError, TrialError, describe
+from mcptrials.models.connection import ApiKey
+from mcptrials.models.http_failure import failure, hidden_failure
+
+Body = dict[str, Any]
+
+
+class Exchange:
+    """The way of request bodies to one provider and back.
+
+    Args:
+        client: the SDK's client, which knows address, headers and key; its own retries are off.
+        sdk: the module `openai` or `anthropic`, which are generated alike and name their errors alike.
+        options: of the SDK, for every request.
+    """
+
+    def __init__(
+        self, client: Any, sdk: Any, key: ApiKey, timeout_s: float, options: Mapping[str, Any] | None = None
+    ) -> None:
+        self._client, self._sdk, self._key, self._timeout_s = client, sdk, key, timeout_s
+        self._options = {"headers": {"Content-Type": "application/json"}, **(options or {})}
+
+    async def settle(
+        self, path: str, make_body: Callable[[], Body], learn: Callable[[ProviderError, Body], None]
+    ) -> tuple[Body, Any]:
+        """The answer to a body, and that body: made anew for as long as what is learnt from refusals changes it.
+
+        Args:
+            learn: takes a refusal (400, 422) and the body refused; it must never unlearn, or this would not end.
+        """
+        body = make_body()
+        while True:
+            try:
+                return body, await self.post(path, body)
+            except ProviderError as refusal:
+                if refusal.status not in {400, 422}:
+                    raise
+                learn(refusal, body)
+                # Another request may have learnt it in the meantime: what counts is what is sent next.
+                refused, body = body, make_body()
+                if body == refused:
+                    raise
+
+    async def post(self, path: str, body: Body) -> Any:
+        """The JSON value of the answer to one body.
+
+        Raises:
+            TrialError: the provider refused or failed, or the conversation no longer fits the model.
+        """
+        content = dump_text(body).encode()
+        try:
+            with anyio.fail_after(self._timeout_s):
+                # Bytes of ours and a raw response: the SDK would copy, rename and validate both ways.
+                response = await self._client.post(
+                    path, cast_to=httpx2.Response, content=content, options=self._options
+                )
+        except self._sdk.APIStatusError as exc:
+            raise self._refused(exc.response) from exc
+        except (TimeoutError, self._sdk.APITimeoutError) as exc:
+            raise ProviderError("timeout", f"no reply within {self._timeout_s:g} s", retryable=True) from exc
+        except self._sdk.APIConnectionError as exc:
+            raise ProviderError("connection", describe(exc.__cause__ or exc), retryable=True) from exc
+        return _value(response)
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    def _refused(self, response: httpx2.Response) -> TrialError:
+        found = failure(response.status_code, _error_body(response), response.headers)
+        if isinstance(found, ProviderError) and found.cause == "auth":
+            return ProviderError("auth", f"{found.message}; the key came from: {self._key.source}", status=found.status)
+        return found
+
+
+def _value(response: httpx2.Response) -> Any:
+    """The JSON value of a good answer; some gateways send their errors as good answers too."""
+    try:
+        value = parse_json(response.content)
+    except (ValueError, RecursionError) as exc:
+        message = f"the provider's reply is not JSON: {response.text[:200]!r}"
+        raise ProviderError("http", message, status=response.status_code, retryable=True) from exc
+    if hidden := hidden_failure(value, response.headers):
+        raise hidden
+    return value
+
+
+def _error_body(response: httpx2.Response) -> Any:
+    try:
+        return parse_json(response.content)
+    except (ValueError, RecursionError):
+        return response.text

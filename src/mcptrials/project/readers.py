@@ -1,0 +1,43 @@
+"""What a reader needs and a run would miss only at its end: its server, its function, its database's driver."""
+
+from pathlib import Path
+
+from mcptrials import plugins
+from mcptrials.environment import PythonReader, Reader, SqlReader, ToolReader
+from mcptrials.environment.remains import TIMEOUT_S, ReadError
+from mcptrials.errors import UsageError
+from mcptrials.project.config import ProjectConfig
+
+
+def check_reader(reader: Reader, config: ProjectConfig, project_dir: Path) -> None:
+    """Looks for what a reader needs; nothing is read.
+
+    Raises:
+        UsageError: it is not there.
+    """
+    if isinstance(reader, ToolReader):
+        try:
+            reader.target(config.servers)
+        except LookupError as exc:
+            raise UsageError(str(exc.args[0])) from exc
+    elif isinstance(reader, PythonReader):
+        if not callable(plugins.load("readers", reader.python, project_dir)):
+            raise UsageError(f"{reader.python!r} is no function", hint="name one that takes the trial's place")
+    elif isinstance(reader, SqlReader) and not reader.is_sqlite:
+        _check_database(reader)
+
+
+def _check_database(reader: SqlReader) -> None:
+    try:
+        plugins.load("readers", "database")(reader.url, TIMEOUT_S)
+    except (UsageError, ReadError) as exc:
+        kind = reader.url.partition(":")[0]
+        hint = "install mcptrials[sql] and the database's driver, or name the driver in the URL"
+        raise UsageError(f"database {kind!r} cannot be used: {_reason(exc)}", hint=hint) from exc
+
+
+def _reason(exc: Exception) -> str:
+    """What is said of the cause alone: the database is named already."""
+    mark = "': " if isinstance(exc, UsageError) else "cannot be used: "
+    said = exc.what if isinstance(exc, UsageError) else str(exc)
+    return said.partition(mark)[2] or said

@@ -1,0 +1,144 @@
+"""The servers of a variant, made from what the project says of them."""
+
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+
+from mcptrials import plugins
+from mcptrials.environment import PythonReader, Reader, TrialPlaces
+from mcptrials.environment.command import run_command
+from mcptrials.environment.reader import ReadError, last_line
+from mcptrials.errors import HarnessError, UsageError
+from mcptrials.presentation import RawTool, read_only
+from mcptrials.project import ProjectConfig, ServerConfig
+from mcptrials.protocols import Place, Server
+from mcptrials.redaction import Redactor, looks_secret
+from mcptrials.runner.launch import Launch, LaunchError, find_launch, is_package_runner
+from mcptrials.runner.preflight import ServerFacts, no_wire
+
+TOKEN_TIMEOUT_S = 60.0
+
+
+@contextmanager
+def own_stdout(config: ProjectConfig, readers: Iterable[Reader]) -> Iterator[None]:
+    """What the user's Python prints in our process goes to stderr: our stdout may be read by a program."""
+    objects = any(server.python for variant in config.variants for server in config.servers_of(variant).values())
+    functions = any(isinstance(reader, PythonReader) for reader in readers)
+    with redirect_stdout(sys.stderr) if objects or functions else nullcontext():
+        yield
+
+
+def sharing_warning(name: str, config: ServerConfig, shown: Iterable[RawTool], concurrency: int) -> str | None:
+    """Trials side by side on one server see each other's changes, unless something tells them apart there."""
+    apart = any("{trial_dir}" in text for text in (config.url or "", *config.headers.values()))
+    if config.url is None or concurrency == 1 or apart or all(map(read_only, shown)):
+        return None
+    what = f"server {name!r} runs once for all trials, {concurrency} at a time, and its tools may write"
+    return f"{what}: what one trial changes, others see; set concurrency: 1, or name {{trial_dir}} in a header"
+
+
+class ServerMaker:
+    """Makes the servers of one run; what package runners start is found out once."""
+
+    def __init__(self, places: TrialPlaces, redactor: Redactor, warn: Callable[[str], None]) -> None:
+        self._places, self._redactor, self._warn = places, redactor, warn
+        self._launches: dict[str, Launch | None] = {}
+
+    async def make(self, configs: Mapping[str, ServerConfig]) -> dict[str, Server]:
+        """By name.
+
+        Raises:
+            UsageError: a factory cannot be loaded.
+        """
+        return {name: await self._made(name, config) for name, config in configs.items()}
+
+    def with_launch(self, facts: ServerFacts, config: ServerConfig) -> ServerFacts:
+        """Adds what a server's package runner starts, if it was found out."""
+        launch = self._launches.get(_key(config))
+        return replace(facts, launch=launch.facts()) if launch else facts
+
+    async def _made(self, name: str, config: ServerConfig) -> Server:
+        if config.url is not None:
+            return self._by_url(name, config, config.url)
+        if config.python is not None:
+            return _in_process(name, config.python, self._places.project_dir)
+        command, args = str(config.command), config.args
+        if launch := await self._found(name, config):
+            command, args = launch.command, launch.args
+        server: Server = plugins.load("servers", "stdio")(
+            name=name, command=command, args=args, env=config.env, cwd=config.cwd
+        )
+        return server
+
+    def _by_url(self, name: str, config: ServerConfig, url: str) -> Server:
+        ca_file = self._places.project_dir / config.ca_file if config.ca_file else None
+        if ca_file and not ca_file.is_file():
+            raise UsageError(
+                f"there is no file {str(ca_file)!r}", where=f"servers.{name}.ca_file", hint="mend the path"
+            )
+        token = None
+        if config.token_command:
+            token = plugins.load("servers", "token")(self._ask(name, config.token_command))
+        found = {header: self._redactor.find(value) for header, value in config.headers.items()}
+        variables = {header: variable for header, variable in found.items() if variable and variable.isidentifier()}
+        server: Server = plugins.load("servers", "http")(
+            name=name, url=url, headers=config.headers, variables=variables, token=token, ca_file=ca_file
+        )
+        return server
+
+    def _ask(self, name: str, argv: Sequence[str]) -> Callable[[Place], Awaitable[str]]:
+        """Runs the command for a server's token, which is a secret from then on."""
+
+        async def ask(place: Place) -> str:
+            where = f"token_command of server {name!r}"
+            try:
+                code, output, errors = await run_command(map(place.expand, argv), place, TOKEN_TIMEOUT_S)
+            except ReadError as exc:
+                raise HarnessError("auth", f"{where}: {exc}") from exc
+            if code:
+                raise HarnessError("auth", f"{where} exited with code {code}: {last_line(errors)}")
+            token = output.strip()
+            if not token.isascii() or not token.isprintable() or not token or " " in token:
+                raise HarnessError("auth", f"{where} should print a token and nothing else")
+            if looks_secret("token", token):
+                self._redactor.add(f"token of {name}", token)
+            return token
+
+        return ask
+
+    async def _found(self, name: str, config: ServerConfig) -> Launch | None:
+        command, key = str(config.command), _key(config)
+        if not is_package_runner(command, config.args):
+            return None
+        if key not in self._launches:
+            self._launches[key] = await self._find(name, command, config)
+        return self._launches[key]
+
+    async def _find(self, name: str, command: str, config: ServerConfig) -> Launch | None:
+        place = self._places.make(no_wire)
+        try:
+            launch = await find_launch(command, config.args, (*config.env, *(("cwd",) if config.cwd else ())), place)
+        except (LaunchError, OSError, ValueError) as exc:
+            self._warn(f"server {name!r}: {command} starts it anew in every trial, which is slow: {exc}")
+            return None
+        finally:
+            self._places.remove(place)
+        if not launch.pinned:
+            found = f"{launch.package} {launch.version or 'of unknown version'}"
+            self._warn(f"server {name!r}: {command} took {found}; name that version to test the same one next time")
+        return launch
+
+
+def _key(config: ServerConfig) -> str:
+    return repr((config.command, config.args, config.env, config.cwd))
+
+
+def _in_process(name: str, path: str, project_dir: Path) -> Server:
+    factory = plugins.load("servers", path, project_dir)
+    try:
+        server: Server = plugins.load("servers", "python")(name, path, factory)
+    except TypeError as exc:
+        raise UsageError(str(exc), where=f"servers.{name}.python") from exc
+    return server
