@@ -21,8 +21,8 @@ _END_S = 5.0
 def watched(root: Path) -> Iterator[None]:
     """As long as the body runs, all that it marks with this directory ends with this process, also when that is killed.
 
-    Only on Linux, where a process can be told from a stranger's, and with a shell. Elsewhere a server that is left alone
-    gets the end of its input, on which it should end by itself.
+    Only on Linux, where a process can be told from a stranger's, and with a shell. Elsewhere a server that is left
+    alone gets the end of its input, on which it should end by itself.
     """
     process = _started(root) if sys.platform == "linux" else None
     try:
