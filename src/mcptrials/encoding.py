@@ -5,6 +5,9 @@ import json
 import math
 from typing import Any, NoReturn
 
+LONG = 1 << 18
+"""Characters of JSON from which on the work with it is kept off the event loop, where all trials would wait for it."""
+
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON (RFC 8259)")

@@ -16,6 +16,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
 
+from mcptrials.encoding import LONG
 from mcptrials.errors import ServerError
 from mcptrials.protocols import ServerExit, WireLog
 from mcptrials.servers.background import background
@@ -48,6 +49,7 @@ class StdioChannel:
         self._stdout_over, self._stderr_over = anyio.Event(), anyio.Event()
         self._draining = anyio.CancelScope(shield=True)
         self._exit: ServerExit | None = None
+        self._unlogged: tuple[float, bytes] | None = None
 
     async def send(self, line: bytes) -> None:
         """Raises:
@@ -69,6 +71,7 @@ class StdioChannel:
             EOFError: the server closed its output.
             ServerError: contract_violation, when a message or the whole output is larger than the bounds above.
         """
+        await self._log_long_line()
         while (end := self._buffer.find(b"\n", self._scanned)) < 0:
             self._scanned = len(self._buffer)
             if self._scanned > MAX_LINE:
@@ -80,7 +83,7 @@ class StdioChannel:
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         self._scanned = 0
-        self._wire.frame("in", time.monotonic(), line)
+        self._log(line)
         return line.removesuffix(b"\r")
 
     def _last_line(self) -> bytes:
@@ -90,8 +93,21 @@ class StdioChannel:
             raise EOFError
         self._buffer.clear()
         self._scanned = 0
-        self._wire.frame("in", time.monotonic(), line)
+        self._log(line)
         return line
+
+    def _log(self, line: bytes) -> None:
+        """A long line is logged when the next one is asked for: whoever waits for it gets it first."""
+        if len(line) > LONG:
+            self._unlogged = (time.monotonic(), line)
+        else:
+            self._wire.frame("in", time.monotonic(), line)
+
+    async def _log_long_line(self) -> None:
+        if self._unlogged:
+            (at_s, line), self._unlogged = self._unlogged, None
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self._wire.frame, "in", at_s, line)
 
     async def _read_chunk(self) -> bytes:
         chunk = await _read(self._process.stdout)
@@ -140,6 +156,7 @@ class StdioChannel:
         finally:
             self._draining.cancel()
             await self._process.aclose()
+            await self._log_long_line()
         self._exit = ServerExit(
             exit_code=self._process.returncode,
             how=how,
