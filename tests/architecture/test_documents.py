@@ -1,5 +1,6 @@
 """The documents say what is there, and what they show works."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from tests.real_servers.catalogue import SERVERS
 
 from mcptrials.project import Project
 
@@ -64,11 +66,30 @@ def test_every_dependency_has_its_reason() -> None:
     assert [name for name in names if f"| {name} |" not in document and f"**{name}**" not in document] == []
 
 
-@pytest.mark.parametrize("name", ["constraints.txt", "tests/sdk1.txt", "bench/peer.txt"])
+PINNED = [
+    *("constraints.txt", "tests/sdk1.txt", "bench/peer.txt"),
+    *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("tests/real_servers/requirements/*.txt"))),
+    *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("examples/*/requirements.txt"))),
+]
+
+
+@pytest.mark.parametrize("name", PINNED)
 def test_pins_are_exact_versions_without_addresses(name: str) -> None:
     lines = text(name).splitlines()
     assert lines
     assert [line for line in lines if not PIN.fullmatch(line)] == []
+
+
+def test_node_servers_are_pinned_to_exact_versions() -> None:
+    files = [ROOT / "tests" / "real_servers" / "node" / "package.json", *ROOT.glob("examples/*/package.json")]
+    pins = [pin for file in files for pin in json.loads(file.read_text("utf-8"))["dependencies"].values()]
+    assert len(pins) == 4
+    assert [pin for pin in pins if not re.fullmatch(r"\d+\.\d+\.\d+", pin)] == []
+
+
+def test_the_page_of_the_servers_is_that_of_the_pinned_ones() -> None:
+    rows = re.findall(r"^\| (\S+) \| (\d[\w.]*) \| ", text("docs/servers.md"), flags=re.MULTILINE)
+    assert rows == [(server.package, server.version) for server in SERVERS]
 
 
 def yaml_blocks(name: str) -> list[str]:

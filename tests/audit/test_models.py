@@ -32,7 +32,7 @@ async def test_a_model_that_may_cost_something_is_asked_for_one_tool_call(tmp_pa
     assert (line.level, line.what) == ("ok", "answered with the tool call it was asked for")
     [request] = requests
     assert [tool["function"]["name"] for tool in request.json["tools"]] == ["ready"]
-    assert request.json["max_tokens"] == 512
+    assert request.json["max_tokens"] == 4096  # the limit of a reply in the project
 
 
 async def test_offline_makes_no_request(tmp_path: Path) -> None:
@@ -45,5 +45,5 @@ async def test_a_model_that_calls_no_tool_is_a_warning_and_a_refused_key_a_failu
     assert (line.level, line.what.partition(" called no tool")[0]) == ("warn", "model 'openai:m'")
     line, requests = await audited(tmp_path, [error(401, "no such key")])
     assert (line.level, len(requests)) == ("fail", 1)
-    assert line.fix == "check 'api_key' of the model in the project file"
+    assert line.fix == "check 'api_key' of the model in the project file, or that environment variable"
     json.dumps(line.what)

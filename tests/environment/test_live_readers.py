@@ -161,6 +161,23 @@ async def test_a_server_that_cannot_say_its_state_leaves_the_trial_unscored(
     assert played.record.tool_calls == 0
 
 
+@pytest.mark.parametrize(
+    ("reader", "verdict"),
+    [
+        ({"tool": "fail", "args": {"message": "no such booking"}}, ("failed", "agent", "wrong_state")),
+        ({"tool": "misbehave", "args": {"fault": "rpc_error", "value": ""}}, ("invalid", "grader", "grader_error")),
+        ({"tool": "misbehave", "args": {"fault": "crash", "value": ""}}, ("invalid", "grader", "grader_error")),
+    ],
+)
+async def test_a_tool_error_is_null_where_what_was_asked_for_may_be_missing_and_no_other_failure_is(
+    reader: Mapping[str, Any], verdict: tuple[str, str, str], tmp_path: Path
+) -> None:
+    servers = {"faulty": faulty()}
+    played = await kept(tmp_path, {**reader, "missing_ok": True}, servers=servers, checks={"expected": {"paid": "1"}})
+    assert played.verdict == verdict
+    assert played.record.state["state"].value is None
+
+
 async def test_a_server_that_crashed_under_the_host_is_to_blame_whatever_its_state(tmp_path: Path) -> None:
     played = await kept(tmp_path, {"tool": "recall"}, misbehave("crash"), servers={"faulty": faulty()})
     assert played.verdict == ("failed", "server", "crash")

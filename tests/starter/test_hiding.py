@@ -19,7 +19,7 @@ SECRETS = st.text(st.sampled_from(string.ascii_letters + string.digits + "+/=_-.
 @settings(deadline=None)
 @given(SECRETS)
 def test_a_value_with_a_telling_place_is_a_variable_and_nothing_of_it_is_left(secret: str) -> None:
-    if harmless("token", secret, BASE):
+    if harmless("token", secret, BASE) or harmless("", secret, BASE):  # an address, say, stays where no name tells
         return
     args = (
         "--token",

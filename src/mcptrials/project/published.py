@@ -33,7 +33,7 @@ _SAID = {
     "ProjectConfig.max_invalid": "The share of trials not scored above which a run is incomplete.",
     "ProjectConfig.keep_trial_dirs": "Whether the directories of trials are kept.",
     "ProjectConfig.runs": "Where run folders are written.",
-    "ServerConfig.command": "The program, for a server on stdio; {trial_dir}, {project_dir} and {python} are filled in.",
+    "ServerConfig.command": "The program of a server on stdio; {trial_dir}, {project_dir} and {python} are filled in.",
     "ServerConfig.args": "Its arguments.",
     "ServerConfig.env": "Its environment variables, besides what every process needs.",
     "ServerConfig.cwd": "Its working directory, relative to the project's folder.",

@@ -24,6 +24,8 @@ class ToolReader(UserData):
     value: Literal["text", "structured"] = "text"
     path: str | None = None
     """Into the structured content, or into the JSON of the text."""
+    missing_ok: bool = False
+    """Null, not an error, when the tool answers with an error: what it was asked for is not there."""
     timeout_seconds: float = Field(default=TIMEOUT_S, gt=0)
     before_close: Literal[True] = True
 
@@ -59,6 +61,8 @@ class ToolReader(UserData):
             given = await look.servers.call(server, tool, look.fill_value(self.args), self.timeout_seconds)
         except (LookupError, ServerError) as exc:
             raise ReadError(str(exc)) from exc
+        if given.status == "tool_error" and self.missing_ok:
+            return None
         if given.status != "ok":
             said = given.error if given.error is not None else given.result
             raise ReadError(f"tool {self.tool!r}: {given.status}{_shown(said)}")
