@@ -94,7 +94,13 @@ def test_a_tool_reads_only_when_it_says_so_plainly(annotations: Any) -> None:
 
 def test_texts_stand_as_they_are_one_per_line() -> None:
     blocks = [{"type": "text", "text": " a\r\n"}, {"type": "text", "text": ""}, {"type": "text", "text": "<b>\u200b"}]
-    assert present_result({"content": blocks, "structuredContent": {"x": 1}}) == (" a\r\n\n\n<b>\u200b", ())
+    shown, (change,) = present_result({"content": blocks, "structuredContent": {"x": 1}})
+    assert shown == " a\r\n\n\n<b>\u200b"
+    assert (change.policy, change.before, change.after) == ("joined_blocks", 3, 1)
+
+
+def test_one_text_is_no_change() -> None:
+    assert present_result({"content": [{"type": "text", "text": "a"}]}) == ("a", ())
 
 
 @pytest.mark.parametrize(
@@ -117,9 +123,25 @@ def test_a_block_that_is_no_text_becomes_a_placeholder_and_a_change(block: Any, 
     assert (change.policy, change.after) == ("placeholder", text)
 
 
-def test_the_text_of_an_embedded_resource_is_shown() -> None:
-    block = {"type": "resource", "resource": {"uri": "x:1", "text": "inside"}}
-    assert present_result({"content": [block]}) == ("inside", ())
+@pytest.mark.parametrize(
+    ("block", "left_out"),
+    [
+        (
+            {"type": "resource", "resource": {"uri": "x:1", "mimeType": "text/csv", "text": "inside"}},
+            {"type": "resource", "resource": {"uri": "x:1", "mimeType": "text/csv"}},
+        ),
+        (
+            {"type": "resource", "resource": {"text": "inside"}, "_meta": {}},
+            {"type": "resource", "resource": {}, "_meta": {}},
+        ),
+        ({"type": "text", "text": "inside", "annotations": {"priority": 1}}, {"annotations": {"priority": 1}}),
+        ({"type": "text", "text": "inside", "resource": 5}, {"resource": 5}),
+    ],
+)
+def test_what_a_block_tells_besides_its_text_is_left_out_and_recorded(block: Any, left_out: Any) -> None:
+    shown, (change,) = present_result({"content": [block]})
+    assert shown == "inside"
+    assert (change.policy, change.subject, change.before) == ("text_only", block["type"], left_out)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ import json
 import math
 from typing import Any, NoReturn
 
+LONG = 1 << 18
+"""Characters of JSON from which on the work with it is kept off the event loop, where all trials would wait for it."""
 MAX_DEPTH = 200
 """Levels of a JSON value from outside: what has more means nothing, and what validates it may give up at 255."""
 

@@ -144,9 +144,10 @@ ERROR_MARK = "Error: "
 def present_result(result: Any) -> tuple[str, tuple[Change, ...]]:
     """The text that a model without native content blocks sees of a raw `tools/call` result.
 
-    Text blocks stand as they are, one per line. A block of another kind becomes a placeholder with its type and size
-    (never base64 as text); without any block the structured content is shown as JSON, and without that too the whole
-    result. An `isError` result is marked unless its text says so itself, since chat APIs have no field for it.
+    Text blocks stand as they are, one per line, and so does the text of a resource; what such blocks tell besides is
+    left out. A block of another kind becomes a placeholder with its type and size (never base64 as text); without any
+    block the structured content is shown as JSON, and without that too the whole result. An `isError` result is marked
+    unless its text says so itself, since chat APIs have no field for it.
     """
     changes: list[Change] = []
     text = _result_text(result, changes)
@@ -161,6 +162,8 @@ def present_result(result: Any) -> tuple[str, tuple[Change, ...]]:
 def _result_text(result: Any, changes: list[Change]) -> str:
     blocks = result.get("content") if isinstance(result, Mapping) else None
     if blocks and isinstance(blocks, list):
+        if len(blocks) > 1:
+            changes.append(Change("joined_blocks", "result", len(blocks), 1))
         return "\n".join(_block_text(block, changes) for block in blocks)
     if isinstance(result, Mapping) and "structuredContent" in result:
         changes.append(Change("structured_content", "result"))
@@ -179,14 +182,23 @@ def text_of_blocks(result: Any) -> tuple[str, ...]:
 
 def _block_text(block: Any, changes: list[Change]) -> str:
     kind = block.get("type") if isinstance(block, Mapping) else None
-    if kind == "text" and isinstance(block.get("text"), str):
-        return str(block["text"])
-    inside = block.get("resource") if kind == "resource" else None
-    if isinstance(inside, Mapping) and isinstance(inside.get("text"), str):
-        return str(inside["text"])
+    inside = block.get("resource") if kind == "resource" else block
+    if kind in ("text", "resource") and isinstance(inside, Mapping) and isinstance(inside.get("text"), str):
+        text, rest = str(inside["text"]), _besides_text(block)
+        if rest:
+            changes.append(Change("text_only", str(kind), rest))
+        return text
     placeholder = _placeholder(block, kind)
     changes.append(Change("placeholder", str(kind), None, placeholder))
     return placeholder
+
+
+def _besides_text(block: Mapping[str, Any]) -> dict[str, Any]:
+    """What a block with a text tells besides it: the address and type of a resource, annotations."""
+    if block["type"] == "text":
+        return {key: value for key, value in block.items() if key not in ("type", "text")}
+    resource = {key: value for key, value in block["resource"].items() if key != "text"}
+    return {**block, "resource": resource}
 
 
 def _placeholder(block: Any, kind: Any) -> str:

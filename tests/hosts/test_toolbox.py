@@ -179,7 +179,9 @@ async def test_the_model_sees_text_as_it_is_and_placeholders_for_the_rest(tmp_pa
     played = await play(tmp_path, calls(*(call("misbehave", fault=each, value="") for each in expected)), DONE)
     assert dict(zip(expected, played.shown, strict=True)) == expected
     assert [policy for policy, _ in changes(played.transcript)] == [
-        *["placeholder"] * 4,
+        *["joined_blocks", "placeholder"],
+        *["joined_blocks", "text_only"],
+        *["joined_blocks", "placeholder"] * 3,
         "structured_content",
         "lone_surrogates",
         *["malformed_result"] * 3,

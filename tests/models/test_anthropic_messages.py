@@ -261,7 +261,7 @@ def test_a_result_without_blocks_is_its_text(output: ToolOutput, content: Any) -
         ([], "refusal", "refused", None),
         ([text("let me")], "pause_turn", "paused", "let me"),
         ([text("so long")], "model_context_window_exceeded", "context_overflow", "so long"),
-        ([None, 3, {"type": "text"}], "end_turn", "answer", None),
+        ([{}, {"type": "text"}], "end_turn", "answer", None),
     ],
 )
 def test_why_the_model_stopped_and_what_it_said(
@@ -318,6 +318,9 @@ def test_the_whole_reply_is_kept_as_it_came() -> None:
         (refusal(400, "invalid_request_error"), "http", 400, False, None),
         (refusal(200, "overloaded_error"), "http", 529, True, None),
         (answer({"content": None}), "http", 200, True, None),
+        (answer({"content": "hi"}), "http", 200, True, None),
+        (answer({"content": ["hi"]}), "http", 200, True, None),
+        (answer({"content": [], "stop_reason": ["end_turn"]}), "http", 200, True, None),
         (answer([]), "http", 200, True, None),
         (Answer(b"<html>"), "http", 200, True, None),
         (RESET, "connection", None, True, None),

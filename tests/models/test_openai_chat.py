@@ -161,8 +161,7 @@ def test_an_id_that_a_server_uses_twice_is_replaced() -> None:
         ({"content": None, "tool_calls": [call("{}")]}, "stop", "calls"),
         ({"content": None, "tool_calls": [call("{}")]}, "tool_calls", "calls"),
         ({"content": None, "tool_calls": []}, "tool_calls", "malformed_call"),
-        ({"content": None, "tool_calls": {"function": 5}}, "tool_calls", "malformed_call"),
-        ({"content": None, "tool_calls": 5}, "stop", "malformed_call"),
+        ({"content": None, "tool_calls": None}, "tool_calls", "malformed_call"),
         ({"content": None, "tool_calls": [call("{}", name=None)]}, "tool_calls", "malformed_call"),
         ({"content": None, "tool_calls": [call("{}"), {"type": "function"}]}, "tool_calls", "malformed_call"),
         ({"content": "cut of"}, "length", "length"),
@@ -297,6 +296,8 @@ def test_a_failed_request_is_one_attempt() -> None:
         ({"retry_after": "soon"}, None),
         ({"retry_after": "-1"}, None),
         ({"retry_after": "nan"}, None),
+        ({"retry_after": "Thu, 01 Jan 99999999999999999999 00:00:00 GMT"}, None),
+        ({"retry_after": "Thu, 01 Jan 2026 00:00:00 +99999999999999"}, None),
         ({}, None),
     ],
 )

@@ -128,7 +128,7 @@ def test_calls_without_id_get_ids_that_are_replayed() -> None:
             "refused",
             "I will not.",
         ),
-        ([None, 3, {"type": "message"}], {}, "answer", None),
+        ([{}, {"type": "message"}], {}, "answer", None),
     ],
 )
 def test_why_the_model_stopped_and_what_it_said(
@@ -185,6 +185,10 @@ def test_the_whole_reply_is_kept_as_it_came() -> None:
         (response(status="failed"), "http", 200, True),
         (response(status="in_progress"), "http", 200, True),
         (answer({"output": None}), "http", 200, True),
+        (answer({"output": "hi"}), "http", 200, True),
+        (answer({"output": [5]}), "http", 200, True),
+        (answer({"output": [], "status": ["completed"]}), "http", 200, True),
+        (answer({"output": [{"type": "message", "content": ["hi"]}]}), "http", 200, True),
         (answer([]), "http", 200, True),
         (RESET, "connection", None, True),
     ],

@@ -9,6 +9,7 @@ from typing import Literal
 
 import anyio
 import pytest
+from tests.cli.tiny_project import wait_until
 from tests.servers.talking import Wire, faulty, place, python
 
 from mcptrials.errors import IncompleteError, ServerError
@@ -48,6 +49,17 @@ def running(marker: str) -> list[int]:
                 found.append(int(folder.name))
         except OSError:
             continue
+    return found
+
+
+def sleeping() -> set[str]:
+    """Processes as the server that misbehaves starts them, of whatever parent, session and environment."""
+    command = b"sleep\x00600\x00"
+    found = set()
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            if folder.name.isdigit() and (folder / "cmdline").read_bytes() == command:
+                found.add(folder.name)
     return found
 
 
@@ -132,11 +144,13 @@ async def test_a_server_that_ended_by_itself_is_told_by_its_exit_code(tmp_path: 
         assert (exit_.how, exit_.exit_code) == (how, code)
 
 
-@pytest.mark.parametrize("fault", ["grandchild", "stray"])
+@pytest.mark.parametrize("fault", ["grandchild", "stray", "daemon"])
 async def test_what_a_server_started_does_not_outlive_it(fault: str, tmp_path: Path) -> None:
+    before = sleeping()
     exit_ = await closed(faulty(fault), tmp_path)
     assert (exit_.how, exit_.left_processes) == ("closed", 1)
     assert running(str(tmp_path)) == []
+    assert sleeping() <= before
 
 
 async def test_what_a_crashed_server_started_does_not_outlive_it(tmp_path: Path) -> None:
@@ -150,14 +164,32 @@ async def test_what_a_crashed_server_started_does_not_outlive_it(tmp_path: Path)
     assert running(str(tmp_path)) == []
 
 
-async def test_one_server_closed_leaves_what_its_neighbour_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fault", ["stray", "daemon"])
+async def test_one_server_closed_leaves_what_its_neighbour_started(fault: str, tmp_path: Path) -> None:
+    before = sleeping()
     with anyio.fail_after(10):
-        async with faulty("stray").open(place(tmp_path)) as first:
+        async with faulty(fault).open(place(tmp_path)) as first:
             await first.send(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
             await first.receive()
-            assert (await closed(faulty("stray"), tmp_path)).left_processes == 1
-            assert len(running(str(tmp_path))) == 2
+            wait_until(lambda: bool(sleeping() - before), "it started its process")
+            kept = sleeping() - before
+            assert (await closed(faulty(fault), tmp_path)).left_processes == 1
+            assert kept <= sleeping()
+    exit_ = first.exited()
+    assert exit_
+    assert exit_.left_processes == 1
+    assert not kept & sleeping()
     assert running(str(tmp_path)) == []
+
+
+async def test_a_process_that_its_parent_never_took_note_of_is_not_left_running(tmp_path: Path) -> None:
+    program = "import os; os.fork() or os._exit(0); print('ready', flush=True); input()"
+    with anyio.fail_after(10):
+        async with python(program).open(place(tmp_path)) as channel:
+            assert await channel.receive() == b"ready"
+    exit_ = channel.exited()
+    assert exit_
+    assert exit_.left_processes == 0
 
 
 async def test_a_server_that_cannot_stop_writing_still_ends_with_its_input(tmp_path: Path) -> None:

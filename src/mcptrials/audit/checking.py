@@ -18,6 +18,7 @@ from mcptrials.runner.building import Workshop
 from mcptrials.runner.options import Silent
 from mcptrials.runner.preflight import pristine_hash
 from mcptrials.runner.selection import select_models
+from mcptrials.runner.watchdog import watched
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,13 +50,14 @@ def check_project(project: Project, models: Sequence[str], *, offline: bool, not
 async def _check(project: Project, offline: bool, notice: Callable[[str], None]) -> Audit:
     workshop = Workshop(project, project.suite, Silent(), Redactor(project.secrets))
     try:
-        lines = [*_file_lines(project), *await _environment_lines(project, workshop)]
-        lines += await idling_lines(project, workshop)
-        served = {}
-        for asked in _servers(project):
-            notice(f"starting {asked.label}")
-            served[asked] = await _serve(asked, project, workshop)
-            lines += served[asked].lines
+        with watched(workshop.places.root):
+            lines = [*_file_lines(project), *await _environment_lines(project, workshop)]
+            lines += await idling_lines(project, workshop)
+            served = {}
+            for asked in _servers(project):
+                notice(f"starting {asked.label}")
+                served[asked] = await _serve(asked, project, workshop)
+                lines += served[asked].lines
     finally:
         workshop.places.close()
     rows = tool_rows(list(served.values()), project.config.models)

@@ -15,6 +15,7 @@ from mcptrials.cli.screen import one_line, plain
 from mcptrials.cli.streams import open_streams
 from mcptrials.errors import IncompleteError, McptrialsError, UsageError, describe
 from mcptrials.redaction import Redactor
+from mcptrials.signals import ending_signals
 
 DONE, SAID_NO, USAGE, INCOMPLETE, BUG = 0, 1, 2, 3, 70
 SCHEMA_VERSION = 1
@@ -71,7 +72,8 @@ def settle(group: click.Group, argv: Sequence[str]) -> int:
 def _prepare_process() -> None:
     """A request to terminate is a Ctrl-C."""
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        for number in ending_signals():
+            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def _invoke(group: click.Group, argv: Sequence[str]) -> Outcome:

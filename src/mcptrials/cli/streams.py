@@ -1,5 +1,6 @@
 """The standard streams: a caller may have closed them, filled them up or stopped reading; no command ends by that."""
 
+import errno
 import io
 import os
 import sys
@@ -21,8 +22,11 @@ class Stream(io.FileIO):
 
     @property
     def lost(self) -> str | None:
-        """Why something was not written, if it matters: a reader, `head` say, that has seen enough is no error."""
-        if self.failure is None or isinstance(self.failure, BrokenPipeError):
+        """Why something was not written, if it matters: a reader, `head` say, that has seen enough is no error.
+
+        Nor is a terminal that has closed.
+        """
+        if self.failure is None or isinstance(self.failure, BrokenPipeError) or self.failure.errno == errno.EIO:
             return None
         return self.failure.strerror or str(self.failure)
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mcptrials.encoding import TooDeepError, parse_foreign
+from anyio import to_thread
+
+from mcptrials.encoding import LONG, TooDeepError, parse_foreign
 from mcptrials.errors import ServerError
 from mcptrials.events import (
     CallAsked,
@@ -95,10 +97,17 @@ class Toolbox:
         self._check_promise(plan.session.server, plan.tool, answer)
         shown, changes = self._shown(answer)
         self._record(changes)
-        self._context.emit(self._answered(plan, answer, shown, began))
+        await self._keep(self._answered(plan, answer, shown, began))
         if answer.status == "transport_lost":
             raise ServerError("crash", f"server {plan.session.server!r} went away during a call of {plan.tool!r}")
         return ToolOutput(asked.id, asked.name, shown, answer.status != "ok", answer.result)
+
+    async def _keep(self, answered: ToolAnswered) -> None:
+        """A long answer is written beside the event loop: other trials must not wait, and their time run out."""
+        if len(answered.shown) > LONG:
+            await to_thread.run_sync(self._context.emit, answered)
+        else:
+            self._context.emit(answered)
 
     def _plan(self, asked: CallAsked) -> _Plan:
         tool = self._by_name.get(asked.name)

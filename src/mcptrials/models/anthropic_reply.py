@@ -8,7 +8,7 @@ from mcptrials.errors import ProviderError
 from mcptrials.events import CallAsked, Usage
 from mcptrials.models.anthropic_body import is_tool_use
 from mcptrials.models.call_id import CallIds
-from mcptrials.models.reply_json import count, joined, mapping
+from mcptrials.models.reply_json import count, joined, mapping, objects, word
 from mcptrials.protocols import Message, Reply, ReplyStop
 
 _STOPS: Mapping[str, ReplyStop] = {
@@ -27,15 +27,15 @@ def read_reply(raw: Any, messages: Sequence[Message]) -> Reply:
         messages: the conversation that it answers; ids of earlier calls are not used again.
 
     Raises:
-        ProviderError: it is no message.
+        ProviderError: it is no message, or not of the API's form.
     """
-    content = mapping(raw).get("content")
-    if not isinstance(content, list):
+    if mapping(raw).get("content") is None:
         raise ProviderError("http", "the provider's reply has no content", status=200, retryable=True)
+    content = objects(raw["content"], "the content")
     asked = [block for block in content if mapping(block).get("type") == "tool_use"]
     ids = CallIds(messages)
     calls = tuple(_call(block, ids, index) for index, block in enumerate(asked) if is_tool_use(block))
-    model, reason = raw.get("model"), raw.get("stop_reason")
+    model, reason = raw.get("model"), word(raw.get("stop_reason"), "stop_reason")
     return Reply(
         text=_text(content) or _why_refused(raw),
         reasoning=joined(content, "thinking") or None,
@@ -64,9 +64,9 @@ def _why_refused(raw: Mapping[str, Any]) -> str | None:
     return why if raw.get("stop_reason") == "refusal" and isinstance(why, str) else None
 
 
-def _stop(reason: Any, calls: Sequence[CallAsked], *, malformed: bool) -> ReplyStop:
+def _stop(reason: str | None, calls: Sequence[CallAsked], *, malformed: bool) -> ReplyStop:
     """Why the model stopped: what the message holds counts more than what the provider says."""
-    if isinstance(reason, str) and reason in _STOPS and not (reason == "pause_turn" and calls):
+    if reason is not None and reason in _STOPS and not (reason == "pause_turn" and calls):
         return _STOPS[reason]
     if malformed or (reason == "tool_use" and not calls):
         return "malformed_call"

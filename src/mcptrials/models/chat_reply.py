@@ -7,7 +7,7 @@ from mcptrials.encoding import dump_text
 from mcptrials.errors import ProviderError
 from mcptrials.events import CallAsked, Usage
 from mcptrials.models.call_id import CallIds
-from mcptrials.models.reply_json import count, joined, mapping
+from mcptrials.models.reply_json import count, joined, mapping, misshapen, objects, word
 from mcptrials.protocols import Message, Reply, ReplyStop
 
 
@@ -18,12 +18,14 @@ def read_reply(raw: Any, messages: Sequence[Message]) -> Reply:
         messages: the conversation that it answers; ids of earlier calls are not used again.
 
     Raises:
-        ProviderError: there is no choice in it.
+        ProviderError: there is no choice in it, or it is not of the API's form.
     """
     choice = _choice(raw)
-    message = mapping(choice.get("message"))
-    asked = message.get("tool_calls") or []
-    native_calls = asked if isinstance(asked, list) else [asked]
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        raise misshapen("the message", message)
+    native_calls = objects(message.get("tool_calls") or None, "tool_calls")
+    finish_reason = word(choice.get("finish_reason"), "finish_reason")
     calls = _calls(native_calls, CallIds(messages))
     text, refused = _content(message)
     model = raw.get("model")
@@ -31,7 +33,7 @@ def read_reply(raw: Any, messages: Sequence[Message]) -> Reply:
         text=text,
         reasoning=_first_text(message, "reasoning_content", "reasoning"),
         calls=calls,
-        stop=_stop(choice.get("finish_reason"), calls, malformed=len(calls) < len(native_calls), refused=refused),
+        stop=_stop(finish_reason, calls, malformed=len(calls) < len(native_calls), refused=refused),
         usage=_usage(raw.get("usage")),
         model=model if isinstance(model, str) else None,
         native=message,
@@ -69,9 +71,9 @@ def _content(message: Mapping[str, Any]) -> tuple[str | None, bool]:
     """The text, from a string or from parts, and whether the model refused."""
     content, refusal = message.get("content"), message.get("refusal")
     if isinstance(content, list):
-        refusal = refusal or joined(content, "refusal")
+        refusal = refusal or joined(objects(content, "the content"), "refusal")
         content = joined(content, "text")
-    text = content if isinstance(content, str) else None
+    text = word(content, "the content")
     return (text or str(refusal), True) if refusal else (text, False)
 
 
@@ -80,7 +82,7 @@ def _first_text(message: Mapping[str, Any], *keys: str) -> str | None:
     return next((text for text in texts if isinstance(text, str) and text), None)
 
 
-def _stop(finish_reason: Any, calls: Sequence[CallAsked], *, malformed: bool, refused: bool) -> ReplyStop:
+def _stop(finish_reason: str | None, calls: Sequence[CallAsked], *, malformed: bool, refused: bool) -> ReplyStop:
     """Why the model stopped: what the message holds counts more than what the provider says."""
     if refused or finish_reason == "content_filter":
         return "refused"

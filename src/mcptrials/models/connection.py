@@ -8,11 +8,13 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from mcptrials.errors import UsageError
+from mcptrials.errors import ProviderError, UsageError
 
 PLACEHOLDER_KEY = "not-needed"
 """Sent to servers of the user's own that ask for no key."""
 MAX_CONNECTIONS = 500
+MAX_BODY = 64 << 20
+"""Bytes of an answer, unpacked: no model writes so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,26 @@ def find_key(provider: str, variable: str, *, base_url: str | None, api_key: str
 
 def http_client(make: Callable[..., httpx2.AsyncClient], base_url: str | None) -> httpx2.AsyncClient:
     """A client without time limits of its own, for many requests at once; `make` is the SDK's own kind."""
+    hooks = {"response": [_read_bounded]}
     limits = httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS)
     url = urlsplit(base_url or "")
     if url.scheme == "http" and url.hostname in {"127.0.0.1", "localhost", "::1"}:
         # No proxy reaches this machine's loopback, and certificates, slow to load, have no part in plain HTTP.
         no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        return make(timeout=None, limits=limits, trust_env=False, verify=no_tls)
-    return make(timeout=None, limits=limits)
+        return make(timeout=None, limits=limits, trust_env=False, verify=no_tls, event_hooks=hooks)
+    return make(timeout=None, limits=limits, event_hooks=hooks)
+
+
+async def _read_bounded(response: httpx2.Response) -> None:
+    """Reads an answer before the SDK does, which would read one without end.
+
+    Raises:
+        ProviderError: it is too long.
+    """
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > MAX_BODY:
+            message = f"the provider's reply is larger than {MAX_BODY >> 20} MiB"
+            raise ProviderError("http", message, status=response.status_code, retryable=True)
+    response._content = bytes(body)  # as `aread` would leave it, which has no bound

@@ -5,9 +5,10 @@ from typing import Any
 
 import anyio
 import httpx2
+from anyio import to_thread
 
 from mcptrials import excerpt
-from mcptrials.encoding import TooDeepError, dump_text, parse_foreign
+from mcptrials.encoding import LONG, TooDeepError, dump_text, parse_foreign
 from mcptrials.errors import ProviderError, TrialError, describe
 from mcptrials.models.connection import ApiKey
 from mcptrials.models.http_failure import failure, hidden_failure
@@ -69,8 +70,11 @@ class Exchange:
         except (TimeoutError, self._sdk.APITimeoutError) as exc:
             raise ProviderError("timeout", f"no reply within {self._timeout_s:g} s", retryable=True) from exc
         except self._sdk.APIConnectionError as exc:
+            if isinstance(exc.__cause__, ProviderError):
+                raise exc.__cause__ from None
             raise ProviderError("connection", describe(exc.__cause__ or exc), retryable=True) from exc
-        return _value(response)
+        long = len(response.content) > LONG
+        return await to_thread.run_sync(_value, response) if long else _value(response)
 
     async def aclose(self) -> None:
         await self._client.close()

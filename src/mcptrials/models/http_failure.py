@@ -17,6 +17,7 @@ _OVERFLOW = re.compile(
 )
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _RETRYABLE = frozenset({408, 409, 425})
+_ERRORS = range(400, 600)
 _LONGEST_MESSAGE = 500
 _STATUS_OF_CODE = {
     "rate_limit_exceeded": 429,
@@ -55,7 +56,7 @@ def hidden_failure(value: Any, headers: Mapping[str, str]) -> TrialError | None:
         return None
     error = value["error"] if isinstance(value["error"], Mapping) else {}
     codes = [error.get(key) for key in ("code", "type")]
-    number = next((code for code in codes if isinstance(code, int)), None)
+    number = next((code for code in codes if isinstance(code, int) and code in _ERRORS), None)
     named = next((_STATUS_OF_CODE[code] for code in codes if isinstance(code, str) and code in _STATUS_OF_CODE), 500)
     return failure(number or named, value, headers)
 
@@ -106,8 +107,8 @@ def _number(value: str | None) -> float | None:
 def _until(date: str) -> float | None:
     try:
         then = parsedate_to_datetime(date)
-    except ValueError:
+        if then.tzinfo is None:
+            then = then.replace(tzinfo=UTC)
+        return max(0.0, (then - datetime.now(UTC)).total_seconds())
+    except (ValueError, OverflowError):  # no date, or one that no calendar holds
         return None
-    if then.tzinfo is None:
-        then = then.replace(tzinfo=UTC)
-    return max(0.0, (then - datetime.now(UTC)).total_seconds())

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
+from anyio import to_thread
 
-from mcptrials.encoding import dump_text
+from mcptrials.encoding import LONG, dump_text
 from mcptrials.errors import HarnessError, ProviderError, ServerError
 from mcptrials.events import Event, ModelAttempt, ToolShown
 from mcptrials.protocols import Assistant, Clock, Endpoint, Message, Model, Reply, ToolOutput
@@ -78,7 +79,10 @@ class Patient:
     async def request(
         self, messages: Sequence[Message], tools: Sequence[ToolShown], settings: Mapping[str, Any], trial: TrialKey
     ) -> Reply:
-        self._refuse_secrets(messages, tools)
+        if any(len(message.text) > LONG for message in messages[self._checked :] if isinstance(message, ToolOutput)):
+            await to_thread.run_sync(self._refuse_secrets, messages, tools)
+        else:
+            self._refuse_secrets(messages, tools)
         # Trials of several arms may share a seed, and a model.
         rng = random.Random(f"{trial.seed} {trial.arm}")
         waits = _Waits(self._policy, rng)

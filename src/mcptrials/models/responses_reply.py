@@ -7,7 +7,7 @@ from mcptrials.encoding import dump_text
 from mcptrials.errors import ProviderError
 from mcptrials.events import CallAsked, Usage
 from mcptrials.models.call_id import CallIds
-from mcptrials.models.reply_json import count, joined, mapping
+from mcptrials.models.reply_json import count, joined, mapping, objects, word
 from mcptrials.models.responses_body import is_call
 from mcptrials.protocols import Message, Reply, ReplyStop
 
@@ -21,12 +21,13 @@ def read_reply(raw: Any, messages: Sequence[Message]) -> Reply:
         messages: the conversation that it answers; ids of earlier calls are not used again.
 
     Raises:
-        ProviderError: there is no output in it, or it did not come to an end.
+        ProviderError: there is no output in it, it did not come to an end, or it is not of the API's form.
     """
-    output, status = mapping(raw).get("output"), mapping(raw).get("status")
-    if not isinstance(output, list) or status in _NOT_ENDED:
+    status = word(mapping(raw).get("status"), "status")
+    if mapping(raw).get("output") is None or status in _NOT_ENDED:
         message = f"the provider's reply has no output, status {status!r}"
         raise ProviderError("http", message, status=200, retryable=True)
+    output = objects(raw["output"], "the output")
     asked = [item for item in output if mapping(item).get("type") == "function_call"]
     ids = CallIds(messages)
     calls = tuple(_call(item, ids, index) for index, item in enumerate(asked) if is_call(item))
@@ -54,7 +55,7 @@ def _call(item: Mapping[str, Any], ids: CallIds, index: int) -> CallAsked:
 def _parts(output: Sequence[Any], kind: str, key: str) -> list[Any]:
     """The parts under a key of all items of a kind."""
     found = [mapping(item).get(key) for item in output if mapping(item).get("type") == kind]
-    return [part for parts in found if isinstance(parts, list) for part in parts]
+    return [part for parts in found for part in objects(parts, f"{key} of a {kind}")]
 
 
 def _reasoning(output: Sequence[Any]) -> str | None:

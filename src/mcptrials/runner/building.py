@@ -22,6 +22,7 @@ from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
 from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning
+from mcptrials.runner.watchdog import watched
 from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Trial
@@ -55,7 +56,7 @@ class Workshop:
         try:
             workshop._make_models()
             readers = [reader for task in suite.tasks for reader in workshop._readers(task)]
-            with own_stdout(project.config, readers):
+            with watched(workshop.places.root), own_stdout(project.config, readers):
                 yield workshop
         finally:
             for model in workshop._models.values():

@@ -28,6 +28,7 @@ from mcptrials.runner.selection import (
     select_tasks,
     with_equal_trials,
 )
+from mcptrials.signals import ending_signals
 from mcptrials.store import Run, RunWriter, find_run, log_look
 from mcptrials.store.writer import new_run_id, refuse_run_folder
 from mcptrials.trial import Trial
@@ -203,11 +204,11 @@ async def _watch_signals(
     *,
     task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """First Ctrl-C: no new trial, those in flight end. Second, or TERM: they are cancelled, and owed again."""
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    """First Ctrl-C: no new trial, those in flight end. Second, TERM, or HUP: they are cancelled, and owed again."""
+    with anyio.open_signal_receiver(signal.SIGINT, *ending_signals()) as signals:
         task_status.started()
         async for number in signals:
-            now = bench.stop.asked or number == signal.SIGTERM
+            now = bench.stop.asked or number != signal.SIGINT
             bench.stop.asked = True
             listener.stopping(len(in_flight), cancelled=now)
             if now:

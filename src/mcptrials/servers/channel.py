@@ -8,8 +8,8 @@ import os
 import signal
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Literal
 
 import anyio
@@ -17,10 +17,10 @@ from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
 
 from mcptrials import excerpt
+from mcptrials.encoding import LONG
 from mcptrials.errors import ServerError
 from mcptrials.protocols import ServerExit, WireLog
 from mcptrials.servers.background import background
-from mcptrials.servers.strays import kill_strays
 
 CHUNK = 1 << 18
 MAX_LINE = 64 << 20
@@ -39,14 +39,18 @@ _REST_S = 0.2
 class StdioChannel:
     """Lines to and from one running process, teed to the wire log."""
 
-    def __init__(self, process: Process, wire: WireLog, own_dir: Path) -> None:
-        self._process, self._wire, self._own_dir = process, wire, own_dir
+    def __init__(self, process: Process, wire: WireLog, end_descent: Callable[[], int]) -> None:
+        """Args:
+        end_descent: ends what the process left behind, and gives how many that were.
+        """
+        self._process, self._wire, self._end_descent = process, wire, end_descent
         self._buffer = bytearray()
         self._scanned = self._received = 0
         self._stderr = _CappedText()
         self._stdout_over, self._stderr_over = anyio.Event(), anyio.Event()
         self._draining = anyio.CancelScope(shield=True)
         self._exit: ServerExit | None = None
+        self._unlogged: tuple[float, bytes] | None = None
 
     async def send(self, line: bytes) -> None:
         """Raises:
@@ -68,6 +72,7 @@ class StdioChannel:
             EOFError: the server closed its output.
             ServerError: contract_violation, when a message or the whole output is larger than the bounds above.
         """
+        await self._log_long_line()
         while (end := self._buffer.find(b"\n", self._scanned)) < 0:
             self._scanned = len(self._buffer)
             if self._scanned > MAX_LINE:
@@ -79,7 +84,7 @@ class StdioChannel:
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         self._scanned = 0
-        self._wire.frame("in", time.monotonic(), line)
+        self._log(line)
         return line.removesuffix(b"\r")
 
     def _last_line(self) -> bytes:
@@ -89,8 +94,21 @@ class StdioChannel:
             raise EOFError
         self._buffer.clear()
         self._scanned = 0
-        self._wire.frame("in", time.monotonic(), line)
+        self._log(line)
         return line
+
+    def _log(self, line: bytes) -> None:
+        """A long line is logged when the next one is asked for: whoever waits for it gets it first."""
+        if len(line) > LONG:
+            self._unlogged = (time.monotonic(), line)
+        else:
+            self._wire.frame("in", time.monotonic(), line)
+
+    async def _log_long_line(self) -> None:
+        if self._unlogged:
+            (at_s, line), self._unlogged = self._unlogged, None
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self._wire.frame, "in", at_s, line)
 
     async def _read_chunk(self) -> bytes:
         chunk = await _read(self._process.stdout)
@@ -133,12 +151,13 @@ class StdioChannel:
         try:
             how, left = await self._end_and_read_rest()
         except BaseException:
-            kill_strays(self._own_dir)
+            self._end_descent()
             self._signal_group(signal.SIGKILL)
             raise
         finally:
             self._draining.cancel()
             await self._process.aclose()
+            await self._log_long_line()
         self._exit = ServerExit(
             exit_code=self._process.returncode,
             how=how,
@@ -153,7 +172,7 @@ class StdioChannel:
         async with background() as tasks:
             tasks.start_soon(self._read_rest)
             how = await self._end()
-            left = await to_thread.run_sync(kill_strays, self._own_dir)
+            left = await to_thread.run_sync(self._end_descent)
             self._signal_group(signal.SIGKILL)
             with anyio.move_on_after(_REST_S):
                 await self._stdout_over.wait()

@@ -10,7 +10,8 @@ Tools: echo(text), add(a, b), fail(message), wait(seconds), remember(text), reca
 misbehave(fault, value), which answers that one call with a fault "of calls". By --fault they spoil every call.
 
 At the start: banner (three lines that are no messages), exit=CODE, slow_start=SECONDS, ignore_eof, ignore_term,
-grandchild (in its process group), stray (in a session of its own), flood_stderr=MB.
+grandchild (in its process group), stray (in a session of its own), daemon (without parent or environment, too),
+flood_stderr=MB.
 Of the handshake: silent (reads and never answers), refuse, bad_initialize, text_initialize, no_probe (ignores
 server/discover), other_version (wants to be asked again), locked_modern (as after a probe that came too late).
 Of the list: two_pages, endless_pages, same_cursor, bad_tools, odd_names, list_error, list_text, list_hang, promises (an
@@ -62,6 +63,7 @@ START: dict[str, Callable[[str], Any]] = {
     "ignore_term": lambda _: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     "grandchild": lambda _: os.posix_spawnp("sleep", ["sleep", "600"], os.environ),
     "stray": lambda _: os.posix_spawnp("sleep", ["sleep", "600"], os.environ, setsid=True),
+    "daemon": lambda _: os.posix_spawnp("setsid", ["setsid", "-f", "sleep", "600"], {"PATH": os.defpath}),
     "flood_stderr": lambda megabytes: sys.stderr.write("stderr\n" * (int(megabytes or 10) * 149_797)),
 }
 

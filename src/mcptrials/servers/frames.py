@@ -3,10 +3,13 @@
 import json
 import math
 import re
+import time
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 import anyio
+from anyio import to_thread
 from mcp.shared.dispatcher import as_request_id, coerce_request_id
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, jsonrpc_message_adapter
@@ -14,7 +17,7 @@ from mcp_types.jsonrpc import ErrorData
 from pydantic import ValidationError
 
 from mcptrials import excerpt
-from mcptrials.encoding import MAX_DEPTH, deeper, dump_text
+from mcptrials.encoding import LONG, MAX_DEPTH, deeper, dump_text
 from mcptrials.errors import TrialError
 from mcptrials.protocols import ServerChannel, SessionHooks
 
@@ -37,13 +40,18 @@ class FrameReader:
         """Raw JSON-RPC errors as they came over the wire, by request id."""
         self.malformed: dict[Any, Any] = {}
         """Answers that are no valid response, by request id."""
-        self.ended = False
-        """Whether the server's output is over."""
+        self.ended = anyio.Event()
+        """The server's output is over."""
+        self.busy = False
+        """Whether what was received is being read."""
+        self.arrived_s: dict[Any, float] = {}
+        """When an answer had come, by request id."""
         self.failure: TrialError | None = None
         """Why its output cannot be read any further."""
         self._answered: set[Any] = set()
         self._given_up: set[Any] = set()
         self._reports = self._notifications = 0
+        self._line_s = 0.0
 
     def give_up(self) -> None:
         """No answer is awaited any longer; one that comes all the same is late."""
@@ -56,13 +64,15 @@ class FrameReader:
 
     async def __anext__(self) -> SessionMessage:
         while True:
+            self.busy = False
             try:
                 line = await self._channel.receive()
             except (EOFError, TrialError) as exc:
-                self.ended = True
                 self.failure = exc if isinstance(exc, TrialError) else None
+                self.ended.set()
                 raise StopAsyncIteration from None
-            message = self._message(line)
+            self.busy, self._line_s = True, time.monotonic()
+            message = self._message(line, await _read(line))
             if message is not None:
                 return SessionMessage(message)
 
@@ -75,35 +85,16 @@ class FrameReader:
     def __aiter__(self) -> Self:
         return self
 
-    def _message(self, line: bytes) -> Any:
-        value, exact = self._parse(line)
+    def _message(self, line: bytes, written: "_Written") -> Any:
+        for what, detail in written.breaches:
+            self._violation(what, detail)
+        value = written.value
         if not isinstance(value, dict):
             return self._unreadable(line)
         message = self._validated(value, line)
         if isinstance(message, JSONRPCNotification):
             return self._notification(message)
-        return message if "method" in value else self._answer(value, message if exact else None)
-
-    def _parse(self, line: bytes) -> tuple[Any, bool]:
-        """The value of a line (None without one), and whether it is just what was sent."""
-        try:
-            text = line.decode()
-        except UnicodeDecodeError as exc:
-            self._violation("invalid_utf8", f"byte {exc.start}: {_shorten(line)}")
-            text = line.decode("utf-8", "replace")
-        try:
-            value, odd = _value(text)
-        except (ValueError, RecursionError):
-            self._violation("stdout_not_json", _shorten(line))
-            return None, False
-        if line.count(b"[") + line.count(b"{") > MAX_DEPTH and deeper(value, MAX_DEPTH):
-            self._violation("nested_too_deeply", _shorten(line))
-            return None, False
-        if odd:
-            self._violation("number_not_json", f"{odd[0]}: {_shorten(line)}")
-        elif not isinstance(value, dict):
-            self._violation("malformed_message", f"not an object: {_shorten(line)}")
-        return value, not odd
+        return message if "method" in value else self._answer(value, message if written.exact else None)
 
     def _unreadable(self, line: bytes) -> JSONRPCError | None:
         """Ends the wait for an answer that cannot be read, if at least its id can."""
@@ -152,6 +143,7 @@ class FrameReader:
         return JSONRPCError(jsonrpc="2.0", id=number, error=MALFORMED)
 
     def _settle(self, number: Any) -> None:
+        self.arrived_s[number] = self._line_s
         self.awaited.discard(number)
         self._answered.add(number)
 
@@ -209,6 +201,41 @@ class FrameWriter:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What a line says."""
+
+    value: Any = None
+    """None without one."""
+    exact: bool = False
+    """Whether it is just what was sent."""
+    breaches: tuple[tuple[str, str], ...] = ()
+
+
+async def _read(line: bytes) -> _Written:
+    return await to_thread.run_sync(_written, line) if len(line) > LONG else _written(line)
+
+
+def _written(line: bytes) -> _Written:
+    breaches = []
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as exc:
+        breaches.append(("invalid_utf8", f"byte {exc.start}: {_shorten(line)}"))
+        text = line.decode("utf-8", "replace")
+    try:
+        value, odd = _value(text)
+    except (ValueError, RecursionError):
+        return _Written(breaches=(*breaches, ("stdout_not_json", _shorten(line))))
+    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and deeper(value, MAX_DEPTH):
+        return _Written(breaches=(*breaches, ("nested_too_deeply", _shorten(line))))
+    if odd:
+        breaches.append(("number_not_json", f"{odd[0]}: {_shorten(line)}"))
+    elif not isinstance(value, dict):
+        breaches.append(("malformed_message", f"not an object: {_shorten(line)}"))
+    return _Written(value, not odd, tuple(breaches))
 
 
 def request_id(value: Any) -> Any:

@@ -7,7 +7,7 @@ that break a schema, and one bad tool would cost the whole list.
 import itertools
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal
 
 import anyio
@@ -18,7 +18,6 @@ from mcp_types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     PROTOCOL_VERSION_META_KEY,
-    REQUEST_TIMEOUT,
     UNSUPPORTED_PROTOCOL_VERSION,
     DiscoverResult,
     Implementation,
@@ -34,6 +33,7 @@ from mcptrials.protocols import CallResult, ServerChannel, SessionHooks
 from mcptrials.servers.background import bare
 from mcptrials.servers.frames import MALFORMED, FrameReader, FrameWriter
 from mcptrials.servers.listing import list_tools
+from mcptrials.servers.patience import patience
 from mcptrials.servers.spoken import Spoken
 
 Era = Literal["auto", "modern", "legacy"]
@@ -43,8 +43,10 @@ _FIRST_ID = 100
 """Our own request ids begin here, above those of the handshake: ids are never used twice (spec, basic)."""
 _PROBE_SHARE = 1 / 3
 """Of the time to connect, for a server that does not answer the modern probe; the rest is for the legacy handshake."""
-_WRITE_GRACE_S = 1.0
-"""The engine's time limit begins when a request is written; a server that does not read must not hold it up."""
+_GOODBYE_S = 1.0
+"""For telling a server that a call is over; one that does not read must not hold that up."""
+_LAST_WORDS_S = 0.2
+"""For the end of a server whose last words are no answer."""
 
 _SHOWN = 300
 """Characters that an error quotes of what a server said."""
@@ -97,7 +99,7 @@ async def _speaking(server: str, channel: ServerChannel, hooks: SessionHooks) ->
 
 async def _connect(session: "McpSession", channel: ServerChannel, era: Era, connect_s: float) -> None:
     try:
-        with anyio.fail_after(connect_s):
+        async with session.patience(connect_s):
             await session.negotiate(era, connect_s)
             await session.list()
     except TimeoutError:
@@ -198,13 +200,13 @@ class McpSession:
     async def _probe(self, version: str, patience_s: float) -> bool:
         """Whether the server speaks the modern protocol."""
         try:
-            with anyio.fail_after(patience_s):
+            async with self.patience(patience_s):
                 found = await self._discover(version)
         except (TimeoutError, ValidationError):
             self._reader.give_up()
             return False
         except MCPError as exc:
-            if self._reader.ended or _mutual_versions(exc):
+            if self._reader.ended.is_set() or _mutual_versions(exc):
                 raise
             return False
         modern = any(known in found.supported_versions for known in MODERN_PROTOCOL_VERSIONS)
@@ -263,17 +265,32 @@ class McpSession:
             ServerError: crash or contract_violation, when what the server writes cannot be read any further.
             HarnessError: auth or rate_limit, when it refuses us.
         """
-        began = time.monotonic()
+        began_s = time.monotonic()
         number = next(self._ids)
         params = {"name": tool, "arguments": arguments}
         try:
-            with anyio.move_on_after(timeout_s + _WRITE_GRACE_S):
-                result = await self._request("tools/call", params, {"request_id": number, "timeout": timeout_s})
-                return CallResult(self._status(result), _since(began), result)
+            async with self.patience(timeout_s):
+                result = await self._request("tools/call", params, {"request_id": number, "cancel_on_abandon": False})
         except MCPError as exc:
-            return self._failed(number, exc, _since(began))
+            return await self._failed(number, exc, began_s)
+        except TimeoutError:
+            ms = self._ms(number, began_s)
+            await self._give_up_on(number, timeout_s)
+            return CallResult("timeout", ms)
+        return CallResult(self._status(result), self._ms(number, began_s), result)
+
+    async def _give_up_on(self, number: int, timeout_s: float) -> None:
         self._reader.give_up_on(number)
-        return CallResult("timeout", _since(began))
+        with anyio.move_on_after(_GOODBYE_S):
+            told = {"requestId": number, "reason": f"timed out after {timeout_s:g} s"}
+            await self._engine.notify("notifications/cancelled", told)
+
+    def patience(self, timeout_s: float) -> AbstractAsyncContextManager[None]:
+        return patience(timeout_s, lambda: self._reader.busy)
+
+    def _ms(self, number: int, began_s: float) -> float:
+        """Until the answer had come; what it took us to read it is not the server's."""
+        return (self._reader.arrived_s.pop(number, time.monotonic()) - began_s) * 1000
 
     def _status(self, result: Mapping[str, Any]) -> Literal["ok", "tool_error", "contract_violation"]:
         kind = result.get("resultType", "complete")
@@ -283,25 +300,28 @@ class McpSession:
         self._hooks.violation("malformed_result", f"a tools/call result {what}")
         return "contract_violation"
 
-    def _failed(self, number: int, exc: MCPError, ms: float) -> CallResult:
-        """Tells what the server sent from what the engine made up: codes alone do not (spec, basic: -32000...)."""
+    async def _failed(self, number: int, exc: MCPError, began_s: float) -> CallResult:
+        """Tells what the server sent from what the engine made up: codes alone do not (spec, basic: -32000...).
+
+        A server that writes half an answer and ends has not answered.
+        """
+        ms = self._ms(number, began_s)
+        if number in self._reader.malformed:
+            with anyio.move_on_after(_LAST_WORDS_S):
+                await self._reader.ended.wait()
+            if not self._reader.ended.is_set():
+                return CallResult("contract_violation", ms, self._reader.malformed[number])
         if self._reader.failure:
             raise self._reader.failure
-        if number in self._reader.malformed:
-            return CallResult("contract_violation", ms, self._reader.malformed[number])
         if number in self._reader.errors:
             return CallResult("protocol_error", ms, error=self._reader.errors[number])
         self._reader.give_up_on(number)
-        return CallResult("timeout" if exc.code == REQUEST_TIMEOUT else "transport_lost", ms)
+        return CallResult("transport_lost", ms)
 
 
 def _modern_meta(version: str) -> dict[str, Any]:
     """Modern requests carry version, identity and capabilities each time (spec, basic)."""
     return {PROTOCOL_VERSION_META_KEY: version, CLIENT_INFO_META_KEY: _CLIENT, CLIENT_CAPABILITIES_META_KEY: {}}
-
-
-def _since(began: float) -> float:
-    return (time.monotonic() - began) * 1000
 
 
 def _mutual_versions(exc: MCPError) -> list[str]:

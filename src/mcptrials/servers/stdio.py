@@ -6,11 +6,13 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 
 import anyio
 from anyio.abc import Process
 
+from mcptrials import lineage
 from mcptrials.errors import HarnessError, ServerError, boundary
 from mcptrials.frozen import Frozen
 from mcptrials.protocols import Place
@@ -55,7 +57,9 @@ class StdioServer(Frozen):
         with boundary(HarnessError, "io", f"server {self.name!r}: cannot make its directories"):
             temporary = _make_dirs(place)
         with closing(place.wire(self.name)) as wire:
-            channel = StdioChannel(await self._spawn(place, temporary), wire, temporary)
+            process, root = await self._spawn(place, temporary), place.trial_dir.parent
+            lineage.mark(process.pid, root)
+            channel = StdioChannel(process, wire, partial(lineage.end_descent, process.pid, root, temporary))
             async with background() as tasks:
                 tasks.start_soon(channel.drain_stderr)
                 try:

@@ -12,6 +12,7 @@ from mcptrials.environment import TrialPlaces
 from mcptrials.errors import UsageError
 from mcptrials.project import DEFAULT_FILE
 from mcptrials.project.config import NAME
+from mcptrials.runner.watchdog import watched
 from mcptrials.source import load_source
 from mcptrials.starter.drafts import Draft, drafts_of, drafts_text, slug_of
 from mcptrials.starter.entry import Entry
@@ -145,7 +146,8 @@ class Starter:
     async def _inspect_all(self, notice: Callable[[str], None]) -> dict[str, Inspection | None]:
         places = TrialPlaces.create(self.path.parent)
         try:
-            return {entry.name: await self._inspect(entry, notice, places) for entry in self._entries}
+            with watched(places.root):
+                return {entry.name: await self._inspect(entry, notice, places) for entry in self._entries}
         finally:
             places.close()
 

@@ -1,4 +1,4 @@
-"""The trial directories of a process that was killed: removed when they are provably this run's.
+"""The trial directories and processes of one that was killed: removed and ended when they are provably this run's.
 
 A run's folder may come from anywhere, so what its lock names is a claim only.
 """
@@ -9,6 +9,8 @@ import stat
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from mcptrials import lineage
 
 _PREFIX = "mcptrials-"
 _MARK = ".run"
@@ -21,7 +23,10 @@ def mark_owner(root: Path, run_id: str) -> None:
 
 
 def remove_leftovers(claimed: Any, run_id: str) -> str | None:
-    """Removes the directory that a run's last process named as its own; gives its name if it exists and is kept."""
+    """Removes the directory that a run's last process named as its own, and ends what runs for it.
+
+    Gives its name if it exists and is kept.
+    """
     if not isinstance(claimed, str) or not claimed or "\0" in claimed:
         return None
     root = Path(claimed)
@@ -29,6 +34,7 @@ def remove_leftovers(claimed: Any, run_id: str) -> str | None:
         return None
     if not _is_ours(root, run_id):
         return claimed
+    lineage.end_run(root)
     shutil.rmtree(root, ignore_errors=True)
     return None
 
