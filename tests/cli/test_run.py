@@ -239,7 +239,7 @@ def test_a_fault_before_the_first_trial_is_one_line_with_cause_and_next_step(
         "runs in a system": ({"runs": "/proc/no/runs"}, [], r"/proc/no/runs.*: .*; check 'runs'"),
         "no command": (tiny(command="no-such-command"), [], r"cannot start 'no-such-command'.*; run its command"),
         "exits at once": (code("import sys; sys.exit('out of luck')"), [], r"'tiny' .* stderr: out of luck; run"),
-        "prints garbage": (code("print('garbage', flush=True); input(); input()"), [], r"server 'tiny' .*; run its"),
+        "prints garbage": (code("print('garbage', flush=True); open(0).read()"), [], r"server 'tiny' .*; run its"),
         "says nothing": (
             code("import sys; list(sys.stdin)"),
             [],
@@ -389,7 +389,7 @@ def test_a_signal_before_the_first_trial_leaves_no_folder_and_no_server(
     tmp_path: Path, commands: Preloaded, number: signal.Signals
 ) -> None:
     mark = tmp_path / "server-pid"
-    program = f"import os, pathlib; pathlib.Path({str(mark)!r}).write_text(str(os.getpid())); input(); input()"
+    program = f"import os, pathlib; pathlib.Path({str(mark)!r}).write_text(str(os.getpid())); open(0).read()"
     servers = {"tiny": {"command": "{python}", "args": ["-c", program]}}
     folder = make_project(tmp_path / "p", [asks("sums")], {"sums": adds("5")}, servers=servers)
     command = commands.start(folder, "run")

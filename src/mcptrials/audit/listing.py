@@ -13,6 +13,7 @@ from mcptrials.encoding import dump_text
 from mcptrials.errors import ServerError, boundary
 from mcptrials.presentation import RawTool
 from mcptrials.project import ServerConfig
+from mcptrials.source import nearest
 
 SPEC_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """Spec 2026-07-28, server/tools: tool names SHOULD be of this form."""
@@ -27,6 +28,7 @@ def listing_lines(label: str, session: Any, config: ServerConfig) -> list[Line]:
     faults = [
         *_broken(session.problems, config),
         *_names(tools),
+        *_unknown(tools, config),
         *(("fail", f"tool {tool['name']!r}: {fault}", "mend the schema") for tool in tools for fault in _schemas(tool)),
     ]
     lines = [Line("servers", level, label, what, fix) for level, what, fix in faults]
@@ -48,6 +50,13 @@ def _names(tools: Sequence[RawTool]) -> Iterator[tuple[Level, str, str]]:
         if not SPEC_NAME.fullmatch(tool["name"]):
             what = f"tool {tool['name']!r:.140}: a name should be 1 to 128 letters, digits and _ . -"
             yield "warn", what, "rename it; models are shown another name"
+
+
+def _unknown(tools: Sequence[RawTool], config: ServerConfig) -> Iterator[tuple[Level, str, str]]:
+    names = [str(tool["name"]) for tool in tools]
+    for name in (*(config.tools.allow or ()), *config.tools.hide):
+        if name not in names:
+            yield "fail", f"it has no tool {name!r} to allow or hide", nearest(name, names) or "remove it"
 
 
 def _schemas(tool: RawTool) -> Iterator[str]:

@@ -22,7 +22,7 @@ async def _line(config: ModelConfig, project: Project, offline: bool, notice: Ca
         model = make_model(config, project.dir, lambda *_: None)
         try:
             if isinstance(model, KnowsTasks):
-                model.check_tasks(task.id for task in project.suite.tasks if task.split == "train")
+                model.check_tasks(task.id for task in project.suite.tasks if task.split == "train" and not task.draft)
             if free:
                 return Line("models", "ok", config.model, "costs nothing; not asked", None, {"asked": False})
             notice(f"asking {config.model} for one tool call")

@@ -10,7 +10,7 @@ import click
 
 from mcptrials.cli.outcome import DONE, INCOMPLETE, Outcome, end, keep_secret
 from mcptrials.cli.progress import Progress
-from mcptrials.cli.screen import common_options, from_here, messages, output
+from mcptrials.cli.screen import common_options, from_here, messages, output, program
 from mcptrials.cli.tables import print_summary
 from mcptrials.encoding import dump_text
 from mcptrials.project import DEFAULT_FILE, Project
@@ -78,7 +78,7 @@ def report(result: RunResult, flags: Mapping[str, Any], warnings: Sequence[str] 
 
 def _resume_command(folder: Path, flags: Mapping[str, Any]) -> str:
     """What goes on with the run from this directory: the same project with the same keys replaced."""
-    words = ["mcptrials", "run", "--resume", from_here(str(folder))]
+    words = [program(), "run", "--resume", from_here(str(folder))]
     if flags["project_file"] != DEFAULT_FILE:
         words += ["--project", flags["project_file"]]
     for setting in flags["settings"]:

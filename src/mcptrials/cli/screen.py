@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,14 @@ def messages() -> Screen:
 def from_here(path: str) -> str:
     """A path as one would type it in the current directory."""
     return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
+
+
+def program() -> str:
+    """This program as one would type it: its path where the shell would not find it by name."""
+    started = Path(sys.argv[0])
+    if shutil.which("mcptrials") or started.name != "mcptrials":
+        return "mcptrials"
+    return from_here(str(started.absolute()))
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mcptrials.cli.screen import SCRIPTED_LABEL, from_here, safe
+from mcptrials.cli.screen import SCRIPTED_LABEL, from_here, program, safe
 
 Row = Mapping[str, Any]
 
@@ -157,7 +157,7 @@ def _print_notes(console: Console, summary: Row) -> None:
     console.print(safe(f"transcripts: {run_dir}/transcripts"))
     example = next((row for row in summary["tasks"] if row["failed"]), next(iter(summary["tasks"]), None))
     if example:
-        console.print(safe(f"read one:    mcptrials show {run_dir} {example['task_id']}"))
+        console.print(safe(f"read one:    {program()} show {run_dir} {example['task_id']}"))
 
 
 def _totals_line(totals: Row) -> str:
