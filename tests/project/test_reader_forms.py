@@ -102,3 +102,23 @@ def test_what_a_reader_asks_for_is_no_secret(tmp_path: Path) -> None:
     project |= {"environment": {"readers": {"a {key}": reader, "web": web}}}
     (tmp_path / "mcptrials.yaml").write_text(json.dumps(project))
     assert set(Project.load(tmp_path).secrets.values()) == {"pass-w0rd-9", "abc-123-def-456"}
+
+
+def test_of_a_template_only_what_stays_the_same_can_be_a_secret(tmp_path: Path) -> None:
+    tasks = {"id": "t", "prompt": "p", "graders": [{"type": "exact_answer", "expected": "x"}]}
+    headers = {
+        "X-Key": "{password}",
+        "Authorization": "Bearer {password}",
+        "Cookie": "{trial_dir}",
+        "X-Token": "{python}",
+    }
+    web = {"http": "http://h/x?token={password}", "headers": headers}
+    half = {"http": "http://h/", "headers": {"X-Key": "abc-123-def-456-{password}"}}
+    tasks |= {"environment": {"readers": {"b {password}": web}}}
+    server = {"command": "x", "env": {"TOKEN": "{password}"}}
+    project = {"version": 1, "servers": {"s": server}, "models": ["local:m"], "tasks": ["tasks.json"]}
+    project |= {"environment": {"readers": {"a {password}": web, "c {password}": half}}}
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    (tmp_path / "mcptrials.yaml").write_text(json.dumps(project))
+    found = set(Project.load(tmp_path).secrets.values())
+    assert found == {"abc-123-def-456-", "{password}"}  # in a server's settings, braces are just braces
