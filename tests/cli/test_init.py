@@ -291,3 +291,20 @@ def test_names_that_a_project_does_not_allow_are_made_ones_that_it_does(commands
     assert ended.code == 0, ended.err
     assert list(load(tmp_path).config.servers) == ["my-server-2", "my-server", "My-Server-3", "n", "x" * 60]
     assert "server 'my server' is called 'my-server-2' here" in ended.document["warnings"]
+
+
+def test_a_server_whose_name_begins_ids_like_another_gets_its_drafts(commands: Preloaded, tmp_path: Path) -> None:
+    for name in ("shop", "shop-"):
+        ended = commands.run(tmp_path, "init", "--json", "--offline", "--server", name, "--", "x")
+        assert (ended.code, ended.document["data"]["drafts"]) == (0, 3)
+    ids = [task.id for task in load(tmp_path).suite.tasks]
+    assert len(ids) == 6
+    assert {id_.rpartition("-")[0] for id_ in ids if id_.endswith("-read")} == {"shop", "shop-2"}
+
+
+def test_a_draft_that_a_task_file_has_already_is_left_out_and_named(commands: Preloaded, tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "mine.yaml").write_text("- id: shop-read\n  prompt: p\n  grader: {type: no_tool_call}\n")
+    ended = commands.run(tmp_path, "init", "--json", "--offline", "--server", "shop", "--", "x")
+    assert (ended.code, ended.document["data"]["drafts"]) == (0, 2)
+    assert "no draft is written of what the task files have already: shop-read" in ended.document["warnings"]

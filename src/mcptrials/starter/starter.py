@@ -185,12 +185,17 @@ class Starter:
         files = [path.read_text("utf-8", "replace").casefold() for path in self._task_files()]
         known = {line.strip(" -") for text in files for line in text.splitlines()}
         slugs: list[str] = []
+        for name in (self._existing or {}).get("servers", {}):
+            slugs.append(slug_of(str(name), slugs))
         drafts: list[Draft] = []
         for entry in self._entries:
             slugs.append(slug_of(entry.name, slugs))
             inspection = found[entry.name]
             drafts += drafts_of(entry.name, slugs[-1], inspection.tools if inspection else (), named=len(servers) > 1)
-        return [draft for draft in drafts if f"id: {scalar(draft.id)}".casefold() not in known]
+        new = [draft for draft in drafts if f"id: {scalar(draft.id)}".casefold() not in known]
+        if there := [draft.id for draft in drafts if draft not in new]:
+            self._notices.append(f"no draft is written of what the task files have already: {', '.join(there)}")
+        return new
 
     def _drafts_path(self, first: Draft) -> Path:
         """A file that is not there yet."""
