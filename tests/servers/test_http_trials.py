@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
@@ -145,6 +146,15 @@ async def test_a_command_that_gives_no_token_is_found_before_any_trial(
 ) -> None:
     server = {"url": "http://127.0.0.1:9/mcp", "token_command": ["{python}", "-c", program]}
     assert message in await refused(write_project(tmp_path, [DONE], servers={"web": server}))
+
+
+async def test_a_command_for_a_token_has_the_time_that_connecting_has(tmp_path: Path) -> None:
+    server = {"url": "http://127.0.0.1:9/mcp", "token_command": ["{python}", "-c", "import time; time.sleep(600)"]}
+    project = write_project(tmp_path, [DONE], servers={"web": server}, limits={"connect_seconds": 0.5})
+    with anyio.fail_after(20):
+        said = await refused(project)
+    assert "token_command of server 'web': " in said
+    assert "did not end within 0.5 s" in said
 
 
 async def test_a_variant_may_be_at_a_url_where_the_base_is_a_command(tmp_path: Path) -> None:
