@@ -47,6 +47,9 @@ def refusal(folder: Path, reader: str) -> str:
         f"environment: {{readers: {{\n  'q {{key}}':\n    {reader}\n}}}}\n"
     )
     (folder / "mcptrials.yaml").write_text(text)
+    (folder / "look.py").write_text(
+        "def look(place): ...\ndef by_key(key): ...\ndef more(place, a, b, key): ...\ndef any(place, **more): ...\n"
+    )
     with pytest.raises(UsageError) as caught:
         Project.load(folder)
     place, _, problem = str(caught.value).partition('environment.readers["q {key}"]')
@@ -82,6 +85,18 @@ def refusal(folder: Path, reader: str) -> str:
         ("{python: looks}", ".python: a function is written module:function or ./file.py:function"),
         ("{python: './no.py:look'}", ": cannot load './no.py:look': FileNotFoundError"),
         ("{python: 'json:nothing'}", ": cannot load 'json:nothing': AttributeError"),
+        (
+            "{python: './look.py:look'}",
+            ": './look.py:look' cannot be called with (the trial's place, key=): got an unexpected keyword argument",
+        ),
+        (
+            "{python: './look.py:by_key'}",
+            ": './look.py:by_key' cannot be called with (the trial's place, key=): multiple values for argument 'key'",
+        ),
+        (
+            "{python: './look.py:more', params: {a: 1}}",
+            ": './look.py:more' cannot be called with (the trial's place, a=, key=): missing a required argument: 'b'",
+        ),
         ("{python: 'sys:path'}", ": 'sys:path' is no function; name one that takes the trial's place"),
         (
             "{sql: select 1, url: 'nosuch://x/y'}",
@@ -94,7 +109,7 @@ def test_a_reader_that_cannot_work_is_refused_with_its_place(tmp_path: Path, rea
 
 
 def test_what_a_reader_asks_for_is_no_secret(tmp_path: Path) -> None:
-    tasks = {"id": "t", "prompt": "p", "graders": [{"type": "exact_answer", "expected": "x"}]}
+    tasks: dict[str, Any] = {"id": "t", "prompt": "p", "graders": [{"type": "exact_answer", "expected": "x"}]}
     (tmp_path / "tasks.json").write_text(json.dumps(tasks))
     reader = {"tool": "dump", "args": {"key": "{key}", "token": "BILL-4821-part-7"}}
     web = {"http": "http://u:pass-w0rd-9@h/x", "headers": {"X-Key": "abc-123-def-456"}, "body": {"key": "BILL-77"}}
@@ -105,7 +120,7 @@ def test_what_a_reader_asks_for_is_no_secret(tmp_path: Path) -> None:
 
 
 def test_of_a_template_only_what_stays_the_same_can_be_a_secret(tmp_path: Path) -> None:
-    tasks = {"id": "t", "prompt": "p", "graders": [{"type": "exact_answer", "expected": "x"}]}
+    tasks: dict[str, Any] = {"id": "t", "prompt": "p", "graders": [{"type": "exact_answer", "expected": "x"}]}
     headers = {
         "X-Key": "{password}",
         "Authorization": "Bearer {password}",
