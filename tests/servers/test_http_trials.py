@@ -23,6 +23,27 @@ EMMA = calls(call("pages", title="Emma"))
 TOKEN = "tok-4f9aa01c7e"  # what the command gives first; its number grows
 
 
+@pytest.mark.parametrize(
+    ("response", "faults"),
+    [
+        (Response("boom", 500), ("server_ended",)),
+        (Response('{"jsonrpc": "2.0", "id":', media_type="application/json"), ("not_json", "server_ended")),
+    ],
+)
+async def test_faults_of_a_server_by_url_are_named_as_it_can_have_them(
+    response: Response, faults: tuple[str, ...], tmp_path: Path
+) -> None:
+    app = library().streamable_http_app()
+
+    async def failing(scope: Any, receive: Any, send: Any) -> None:
+        calls_ = scope["type"] == "http" and Request(scope).headers.get("mcp-method") == "tools/call"
+        await (response if calls_ else app)(scope, receive, send)
+
+    with serving(failing) as served:
+        played = await play(tmp_path, EMMA, DONE, servers={"web": {"url": served.url}})
+    assert played.record.server_faults == faults
+
+
 class Guarded:
     """The library behind a token, of which only `good` is accepted."""
 
