@@ -318,7 +318,7 @@ def test_a_folder_that_is_a_link_out_of_the_trials_directory_is_refused(place: P
 def test_a_file_that_is_no_json_is_an_error_in_one_line(place: Place, text: str) -> None:
     (place.trial_dir / "a.json").write_text(text, "utf-8")
     error = str(found(place, {"file": "a.json", "as": "json"}).error)
-    assert error.partition(":")[0] in ("JSONDecodeError", "ValueError", "TooDeepError")
+    assert error.partition(":")[0] in ("JSONDecodeError", "ValueError", "TooDeepError", "TooLargeError")
     assert "\n" not in error
 
 
