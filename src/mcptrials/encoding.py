@@ -15,6 +15,10 @@ class TooDeepError(ValueError):
     """A JSON text is nested more deeply than anything that is meant to be read."""
 
 
+class TooLargeError(ValueError):
+    """A JSON text holds a number that no double holds: it is JSON, but means nothing here."""
+
+
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON (RFC 8259)")
 
@@ -23,7 +27,7 @@ def _finite(written: str) -> float:
     """A number as a float: one too large for it would become an infinity, which no JSON can be written of."""
     number = float(written)
     if not math.isfinite(number):
-        raise ValueError(f"{written[:40]} is too large for a number")
+        raise TooLargeError(f"{written[:40]} is too large for a number")
     return number
 
 

@@ -3,7 +3,14 @@
 The mark is what `spelling` knows cuts by: a secret that stands across one would else leave its half behind.
 """
 
+import re
+
 CUT = "[...]"
+_ERROR = re.compile(r"\b(?:error|fatal|panic|exception|failed)\b|\b\w+(?:Error|Exception): |\bERR!", re.IGNORECASE)
+_TRACEBACK = "Traceback (most recent call last)"
+_RAISED = re.compile(r"[ |]*([\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)")
+_TELLING_LINES = 2
+"""What npm says first is a code, and the reason stands behind it."""
 
 
 def beginning(text: str, limit: int) -> str:
@@ -28,6 +35,16 @@ def without_middle(head: bytes, tail: bytes, left_out: int) -> str:
 def end(tail: bytes) -> str:
     """The end of a text in UTF-8 whose beginning is gone."""
     return f"{CUT} {_decoded(tail)}"
+
+
+def telling(text: str, limit: int) -> str:
+    """Why a program failed, by its stderr: what it calls an error, else its last line; of a traceback, its end."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if _TRACEBACK in text:
+        raised = [match[1] for line in lines if (match := _RAISED.fullmatch(line))]
+        return beginning((raised or lines)[-1], limit)
+    errors = list(dict.fromkeys(line for line in lines if _ERROR.search(line)))
+    return " / ".join(beginning(line, limit) for line in (errors[:_TELLING_LINES] or lines[-1:]))
 
 
 def _decoded(raw: bytes) -> str:

@@ -219,7 +219,7 @@ def test_a_server_that_fails_costs_none_of_the_others(tmp_path: Path, commands: 
     failures = {line["subject"]: line["what"] for line in data["lines"] if line["level"] == "fail"}
     assert {name: what.partition(":")[0] for name, what in failures.items()} == {
         "absent": "server 'absent'",
-        "exits": "server 'exits' exited with code 4 before the handshake was done; last line of its stderr",
+        "exits": "server 'exits' exited with code 4 before the handshake was done; its stderr says",
         "crashes": "a call of a tool it does not have ends the server",
         "hangs": "a call of a tool it does not have is not answered within 0.5 s",
         "endless": "the pages of tools/list do not end",

@@ -29,6 +29,9 @@ def load(folder: Path, file: str = "mcptrials.yaml", **environ: str) -> Project:
     return Project.load(folder / file, environ=environ)
 
 
+LOADABLE = b"version: 1\nservers:\n  one: {command: x}\nmodels: [scripted:s.yaml]\ntasks: [tasks/*.yaml]\n"
+
+
 def tiny(**keys: Any) -> dict[str, Any]:
     """A client's entry for the tiny server."""
     return {"command": PYTHON, "args": [str(SERVER)], **keys}
@@ -291,3 +294,54 @@ def test_names_that_a_project_does_not_allow_are_made_ones_that_it_does(commands
     assert ended.code == 0, ended.err
     assert list(load(tmp_path).config.servers) == ["my-server-2", "my-server", "My-Server-3", "n", "x" * 60]
     assert "server 'my server' is called 'my-server-2' here" in ended.document["warnings"]
+
+
+def test_a_server_whose_name_begins_ids_like_another_gets_its_drafts(commands: Preloaded, tmp_path: Path) -> None:
+    for name in ("shop", "shop-"):
+        ended = commands.run(tmp_path, "init", "--json", "--offline", "--server", name, "--", "x")
+        assert (ended.code, ended.document["data"]["drafts"]) == (0, 3)
+    ids = [task.id for task in load(tmp_path).suite.tasks]
+    assert len(ids) == 6
+    assert {id_.rpartition("-")[0] for id_ in ids if id_.endswith("-read")} == {"shop", "shop-2"}
+
+
+def test_a_draft_that_a_task_file_has_already_is_left_out_and_named(commands: Preloaded, tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "mine.yaml").write_text("- id: shop-read\n  prompt: p\n  grader: {type: no_tool_call}\n")
+    ended = commands.run(tmp_path, "init", "--json", "--offline", "--server", "shop", "--", "x")
+    assert (ended.code, ended.document["data"]["drafts"]) == (0, 2)
+    assert "no draft is written of what the task files have already: shop-read" in ended.document["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "said"),
+    [
+        ("h", {"url": "http://u:pw-9-xyz@h/mcp", "headers": {"Authorization": "Bearer a1b2c3d4e5"}}, "say who we are"),
+        ("h", {"url": "http://h/mcp", "headers": {"X A": "b"}}, "servers.h.headers"),
+        ("h", {"url": "http://h/mcp", "headers": {"X-A": "ü"}}, "servers.h.headers"),
+        ("h", {"url": "ftp://h/mcp"}, "servers.h.url"),
+        ("h", {"command": ""}, "command"),
+    ],
+)
+@pytest.mark.parametrize("before", [{}, {"mcptrials.yaml": LOADABLE}])
+def test_what_could_not_be_loaded_is_not_written(
+    commands: Preloaded, tmp_path: Path, name: str, entry: dict[str, Any], said: str, before: dict[str, bytes]
+) -> None:
+    for path, text in before.items():
+        (tmp_path / path).write_bytes(text)
+    (tmp_path / "mcp.json.txt").write_text(json.dumps({"mcpServers": {name: entry}}))
+    ended = commands.run(tmp_path, "init", "--from", "mcp.json.txt")
+    assert ended.code == 2
+    assert said in ended.err
+    assert ended.err.splitlines()[-1].startswith("error: ")
+    assert "pw-9-xyz" not in ended.err
+    assert "by hand" not in ended.err
+    (tmp_path / "mcp.json.txt").unlink()
+    assert files_of(tmp_path) == before
+
+
+def test_a_server_by_url_that_is_not_there_is_not_to_be_run_by_hand(commands: Preloaded, tmp_path: Path) -> None:
+    ended = commands.run(tmp_path, "init", "--url", "http://127.0.0.1:9/mcp")
+    assert ended.code == 2
+    assert "check the address, its headers and that it runs, choose another" in ended.err
+    assert files_of(tmp_path) == {}

@@ -112,13 +112,41 @@ def test_a_query_that_two_patterns_match_is_answered_by_none(place: Place) -> No
         "create table more (x)",
         "pragma user_version = 7",
         "vacuum",
+        "create temp table more (x)",
+        "begin",
+        "pragma wal_checkpoint",
+        "attach 'x.db' as x",
+        "attach '{folder}/x.db' as x",
+        "vacuum into '{folder}/x.db'",
+        "detach main",
     ],
 )
 def test_a_statement_that_writes_fails_and_changes_nothing(place: Place, statement: str) -> None:
     before = (place.trial_dir / "t.db").read_bytes()
-    assert found(place, sql(statement)).value in (None, [])
+    read = found(place, sql(statement.replace("{folder}", str(place.trial_dir))))
+    assert read.error
+    assert read.value is None
     assert (place.trial_dir / "t.db").read_bytes() == before
     assert [path.name for path in place.trial_dir.iterdir()] == ["t.db"]
+
+
+@pytest.mark.parametrize(
+    ("make", "ask"),
+    [
+        ("create virtual table v using rtree(id, low, high); insert into v values (1, 2, 3)", "select id from v"),
+        (
+            "create virtual table v using fts5(t); insert into v values ('one')",
+            "select rowid from v where t match 'one'",
+        ),
+        ("create view v as select 1", "with recursive c(x) as (select * from v) select x from c"),
+        ("create table v (x)", "select count(*) from pragma_table_info('v')"),
+        ("create table v (x)", "pragma encoding"),
+    ],
+)
+def test_whatever_only_reads_is_allowed(place: Place, make: str, ask: str) -> None:
+    with closing(sqlite3.connect(place.trial_dir / "t.db")) as database:
+        database.executescript(make)
+    assert found(place, sql(ask)).value in (1, "UTF-8")
 
 
 @pytest.mark.parametrize(
@@ -290,7 +318,7 @@ def test_a_folder_that_is_a_link_out_of_the_trials_directory_is_refused(place: P
 def test_a_file_that_is_no_json_is_an_error_in_one_line(place: Place, text: str) -> None:
     (place.trial_dir / "a.json").write_text(text, "utf-8")
     error = str(found(place, {"file": "a.json", "as": "json"}).error)
-    assert error.partition(":")[0] in ("JSONDecodeError", "ValueError", "TooDeepError")
+    assert error.partition(":")[0] in ("JSONDecodeError", "ValueError", "TooDeepError", "TooLargeError")
     assert "\n" not in error
 
 

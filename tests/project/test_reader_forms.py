@@ -47,6 +47,9 @@ def refusal(folder: Path, reader: str) -> str:
         f"environment: {{readers: {{\n  'q {{key}}':\n    {reader}\n}}}}\n"
     )
     (folder / "mcptrials.yaml").write_text(text)
+    (folder / "look.py").write_text(
+        "def look(place): ...\ndef by_key(key): ...\ndef more(place, a, b, key): ...\ndef any(place, **more): ...\n"
+    )
     with pytest.raises(UsageError) as caught:
         Project.load(folder)
     place, _, problem = str(caught.value).partition('environment.readers["q {key}"]')
@@ -82,6 +85,18 @@ def refusal(folder: Path, reader: str) -> str:
         ("{python: looks}", ".python: a function is written module:function or ./file.py:function"),
         ("{python: './no.py:look'}", ": cannot load './no.py:look': FileNotFoundError"),
         ("{python: 'json:nothing'}", ": cannot load 'json:nothing': AttributeError"),
+        (
+            "{python: './look.py:look'}",
+            ": './look.py:look' cannot be called with (the trial's place, key=): got an unexpected keyword argument",
+        ),
+        (
+            "{python: './look.py:by_key'}",
+            ": './look.py:by_key' cannot be called with (the trial's place, key=): multiple values for argument 'key'",
+        ),
+        (
+            "{python: './look.py:more', params: {a: 1}}",
+            ": './look.py:more' cannot be called with (the trial's place, a=, key=): missing a required argument: 'b'",
+        ),
         ("{python: 'sys:path'}", ": 'sys:path' is no function; name one that takes the trial's place"),
         (
             "{sql: select 1, url: 'nosuch://x/y'}",
@@ -94,7 +109,7 @@ def test_a_reader_that_cannot_work_is_refused_with_its_place(tmp_path: Path, rea
 
 
 def test_what_a_reader_asks_for_is_no_secret(tmp_path: Path) -> None:
-    tasks = {"id": "t", "prompt": "p", "graders": [{"type": "exact_answer", "expected": "x"}]}
+    tasks: dict[str, Any] = {"id": "t", "prompt": "p", "graders": [{"type": "exact_answer", "expected": "x"}]}
     (tmp_path / "tasks.json").write_text(json.dumps(tasks))
     reader = {"tool": "dump", "args": {"key": "{key}", "token": "BILL-4821-part-7"}}
     web = {"http": "http://u:pass-w0rd-9@h/x", "headers": {"X-Key": "abc-123-def-456"}, "body": {"key": "BILL-77"}}
@@ -102,3 +117,23 @@ def test_what_a_reader_asks_for_is_no_secret(tmp_path: Path) -> None:
     project |= {"environment": {"readers": {"a {key}": reader, "web": web}}}
     (tmp_path / "mcptrials.yaml").write_text(json.dumps(project))
     assert set(Project.load(tmp_path).secrets.values()) == {"pass-w0rd-9", "abc-123-def-456"}
+
+
+def test_of_a_template_only_what_stays_the_same_can_be_a_secret(tmp_path: Path) -> None:
+    tasks: dict[str, Any] = {"id": "t", "prompt": "p", "graders": [{"type": "exact_answer", "expected": "x"}]}
+    headers = {
+        "X-Key": "{password}",
+        "Authorization": "Bearer {password}",
+        "Cookie": "{trial_dir}",
+        "X-Token": "{python}",
+    }
+    web = {"http": "http://h/x?token={password}", "headers": headers}
+    half = {"http": "http://h/", "headers": {"X-Key": "abc-123-def-456-{password}"}}
+    tasks |= {"environment": {"readers": {"b {password}": web}}}
+    server = {"command": "x", "env": {"TOKEN": "{password}"}}
+    project = {"version": 1, "servers": {"s": server}, "models": ["local:m"], "tasks": ["tasks.json"]}
+    project |= {"environment": {"readers": {"a {password}": web, "c {password}": half}}}
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    (tmp_path / "mcptrials.yaml").write_text(json.dumps(project))
+    found = set(Project.load(tmp_path).secrets.values())
+    assert found == {"abc-123-def-456-", "{password}"}  # in a server's settings, braces are just braces

@@ -249,6 +249,7 @@ async def test_a_malformed_answer_is_a_breach_and_not_a_hang(body: str, kind: st
             assert (await talk.session.call("echo", {}, 10)).status == status
             assert time.monotonic() - began < 5
             assert bool(talk.violations) == (status != "protocol_error")
+            assert not [breach for breach in talk.breaches if "stdout" in breach]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,6 +21,27 @@ from mcptrials.runner.options import Silent
 pytestmark = pytest.mark.anyio
 EMMA = calls(call("pages", title="Emma"))
 TOKEN = "tok-4f9aa01c7e"  # what the command gives first; its number grows
+
+
+@pytest.mark.parametrize(
+    ("response", "faults"),
+    [
+        (Response("boom", 500), ("server_ended",)),
+        (Response('{"jsonrpc": "2.0", "id":', media_type="application/json"), ("not_json", "server_ended")),
+    ],
+)
+async def test_faults_of_a_server_by_url_are_named_as_it_can_have_them(
+    response: Response, faults: tuple[str, ...], tmp_path: Path
+) -> None:
+    app = library().streamable_http_app()
+
+    async def failing(scope: Any, receive: Any, send: Any) -> None:
+        calls_ = scope["type"] == "http" and Request(scope).headers.get("mcp-method") == "tools/call"
+        await (response if calls_ else app)(scope, receive, send)
+
+    with serving(failing) as served:
+        played = await play(tmp_path, EMMA, DONE, servers={"web": {"url": served.url}})
+    assert played.record.server_faults == faults
 
 
 class Guarded:
@@ -145,6 +167,15 @@ async def test_a_command_that_gives_no_token_is_found_before_any_trial(
 ) -> None:
     server = {"url": "http://127.0.0.1:9/mcp", "token_command": ["{python}", "-c", program]}
     assert message in await refused(write_project(tmp_path, [DONE], servers={"web": server}))
+
+
+async def test_a_command_for_a_token_has_the_time_that_connecting_has(tmp_path: Path) -> None:
+    server = {"url": "http://127.0.0.1:9/mcp", "token_command": ["{python}", "-c", "import time; time.sleep(600)"]}
+    project = write_project(tmp_path, [DONE], servers={"web": server}, limits={"connect_seconds": 0.5})
+    with anyio.fail_after(20):
+        said = await refused(project)
+    assert "token_command of server 'web': " in said
+    assert "did not end within 0.5 s" in said
 
 
 async def test_a_variant_may_be_at_a_url_where_the_base_is_a_command(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ for line in sys.stdin:
 async def test_a_server_that_exits_at_once_is_told_with_code_and_last_words(tmp_path: Path) -> None:
     why = await refused(tmp_path, "exit=4")
     assert "server 'faulty' exited with code 4 before the handshake was done" in why
-    assert "last line of its stderr: faulty: cannot open the database" in why
+    assert "its stderr says: faulty: cannot open the database" in why
 
 
 async def test_a_server_that_never_answers_is_given_up_in_time(tmp_path: Path) -> None:

@@ -68,3 +68,23 @@ def test_servers_are_added_behind_the_last_and_nothing_else_changes(text: str) -
 def test_what_cannot_be_added_to_safely_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="nothing can be added to safely"):
         with_servers(PATH, text, {"n": ["n: {command: z}"]}, {"n": {"command": "z"}})
+
+
+@pytest.mark.parametrize(
+    "comments",
+    [
+        "    # of a\n",
+        "    # of a\r\n\r\n      # args: [y]\r\n",
+        "\n   # of a\n\n    # and this\n",
+        "         # of a",
+    ],
+)
+@pytest.mark.parametrize("after", ["", "  # of nobody\n", "\n# of b\nb: 1\n"])
+def test_a_servers_comments_stay_with_it(comments: str, after: str) -> None:
+    text = f"servers:\n  a:\n    command: x  # y\n{comments}"
+    if after and not text.endswith("\n"):
+        text += "\n"
+    new = with_servers(PATH, text + after, {"n": ["# found", "n: {command: z}"]}, {"n": {"command": "z"}})
+    assert new.startswith(text)
+    assert new[len(text) :].lstrip("\r\n").startswith("  # found")
+    assert new.endswith(after)

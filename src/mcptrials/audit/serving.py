@@ -122,7 +122,7 @@ def _tell_breaches(served: Served, breaches: _Breaches) -> None:
     for kind, count in breaches.count.items():
         what = f"broke the protocol: {kind}, {count} times, first: {breaches.first[kind]}"
         served.say("warn", what, "mend the server, or update its SDK", kind=kind, count=count)
-    if not noise:
+    if not noise and "not_json" not in breaches.count:
         served.say("ok", "sends nothing but messages")
 
 

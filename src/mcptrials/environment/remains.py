@@ -29,6 +29,22 @@ _NEEDS_RECOVERY = (
     sqlite3.SQLITE_CANTOPEN,
 )
 """What SQLite says when it would have to write before it can read."""
+_READING = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+    # What R-trees prepare when they are opened; `query_only` refuses to run it.
+    sqlite3.SQLITE_INSERT,
+    sqlite3.SQLITE_UPDATE,
+    sqlite3.SQLITE_DELETE,
+}
+_TELLING_PRAGMAS = (
+    *("table_info", "table_xinfo", "table_list", "index_info", "index_list", "index_xinfo"),
+    *("foreign_key_list", "foreign_key_check", "integrity_check", "quick_check"),
+)
+"""Those whose argument is no new setting."""
+_ACTING_PRAGMAS = ("wal_checkpoint", "incremental_vacuum", "optimize", "shrink_memory")
 _STEPS = 10_000
 """Steps of SQLite's machine between two looks at the clock."""
 
@@ -99,14 +115,28 @@ def _query(
         connection.execute("PRAGMA query_only=ON")
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_BYTES)
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+        # A read-only database does not keep ATTACH and VACUUM INTO from making files elsewhere.
+        connection.set_authorizer(_may)
         cursor = connection.execute(sql, dict(bound))
         return bounded(cursor), [column[0] for column in cursor.description or ()]
-    except sqlite3.OperationalError as exc:
+    except sqlite3.DatabaseError as exc:
         if time.monotonic() > deadline:
             raise ReadError(f"the query did not end within {timeout_s:g} s") from exc
+        if getattr(exc, "sqlite_errorcode", None) == sqlite3.SQLITE_AUTH:
+            raise ReadError("the statement does more than read; a reader asks with SELECT") from exc
         raise
     finally:
         connection.close()
+
+
+def _may(action: int, name: str | None, argument: str | None, *_: object) -> int:
+    """SQLite's question whether a statement may do something (https://sqlite.org/c3ref/set_authorizer.html)."""
+    if action == sqlite3.SQLITE_PRAGMA:
+        pragma = (name or "").lower()
+        allowed = pragma in _TELLING_PRAGMAS or (argument is None and pragma not in _ACTING_PRAGMAS)
+    else:
+        allowed = action in _READING
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
 def bounded(cursor: Iterable[Any]) -> list[Any]:

@@ -58,7 +58,7 @@ class EnvironmentSpec(UserData):
     @classmethod
     def _names_are_bound(cls, value: dict[str, Any]) -> dict[str, Any]:
         for pattern, reader in value.items():
-            given = _VARIABLE.findall(pattern)
+            given = pattern_names(pattern)
             if len(set(given)) < len(given):
                 raise wrong_key(pattern, "the pattern has one name twice")
             if unbound := unbound_names(_reader(pattern, reader), given):
@@ -100,6 +100,11 @@ def _reader(key: str | int, value: Any) -> Reader:
         raise inside(key, exc) from None
     except ValueError as exc:
         raise wrong_key(key, str(exc)) from None
+
+
+def pattern_names(pattern: str) -> list[str]:
+    """The names that a query's pattern gives to its reader."""
+    return _VARIABLE.findall(pattern)
 
 
 def unbound_names(reader: Reader, given: Iterable[str] = ()) -> str:

@@ -8,7 +8,7 @@ import httpx2
 from anyio import to_thread
 
 from mcptrials import excerpt
-from mcptrials.encoding import LONG, TooDeepError, dump_text, parse_foreign
+from mcptrials.encoding import LONG, TooDeepError, TooLargeError, dump_text, parse_foreign
 from mcptrials.errors import ProviderError, TrialError, describe
 from mcptrials.models.connection import ApiKey
 from mcptrials.models.http_failure import failure, hidden_failure
@@ -91,12 +91,17 @@ def _value(response: httpx2.Response) -> Any:
     try:
         value = parse_foreign(response.content)
     except ValueError as exc:
-        what = "nested too deeply" if isinstance(exc, TooDeepError) else "not JSON"
-        message = f"the provider's reply is {what}: {excerpt.beginning(response.text, 200)!r}"
+        message = f"the provider's reply {_fault(exc)}: {excerpt.beginning(response.text, 200)!r}"
         raise ProviderError("http", message, status=response.status_code, retryable=True) from exc
     if hidden := hidden_failure(value, response.headers):
         raise hidden
     return value
+
+
+def _fault(exc: ValueError) -> str:
+    if isinstance(exc, TooLargeError):
+        return f"holds a number that cannot be read ({exc})"
+    return "is nested too deeply" if isinstance(exc, TooDeepError) else "is not JSON"
 
 
 def _error_body(response: httpx2.Response) -> Any:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from mcptrials import plugins
 from mcptrials.environment import parse_reader
+from mcptrials.environment.spec import pattern_names
 from mcptrials.errors import UsageError
 from mcptrials.project.config import HostConfig, ProjectConfig
 from mcptrials.project.readers import check_reader
@@ -39,7 +40,7 @@ def make_config(source: Source, value: Any) -> ProjectConfig:
             _check_host_settings(source, index, host)
     for name, reader in config.environment.readers.items() if config.environment else ():
         with _placed(source, "environment", "readers", name):
-            check_reader(parse_reader(reader), config, source.path.parent)
+            check_reader(parse_reader(reader), config, source.path.parent, pattern_names(name))
     return config
 
 

@@ -1,6 +1,9 @@
 """What a reader needs and a run would miss only at its end: its server, its function, its database's driver."""
 
+import inspect
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from mcptrials import plugins
 from mcptrials.environment import PythonReader, Reader, SqlReader, ToolReader
@@ -9,8 +12,11 @@ from mcptrials.errors import UsageError
 from mcptrials.project.config import ProjectConfig
 
 
-def check_reader(reader: Reader, config: ProjectConfig, project_dir: Path) -> None:
+def check_reader(reader: Reader, config: ProjectConfig, project_dir: Path, given: Iterable[str] = ()) -> None:
     """Looks for what a reader needs; nothing is read.
+
+    Args:
+        given: the names of its pattern.
 
     Raises:
         UsageError: it is not there.
@@ -21,10 +27,27 @@ def check_reader(reader: Reader, config: ProjectConfig, project_dir: Path) -> No
         except LookupError as exc:
             raise UsageError(str(exc.args[0])) from exc
     elif isinstance(reader, PythonReader):
-        if not callable(plugins.load("readers", reader.python, project_dir)):
-            raise UsageError(f"{reader.python!r} is no function", hint="name one that takes the trial's place")
+        _check_function(reader, plugins.load("readers", reader.python, project_dir), given)
     elif isinstance(reader, SqlReader) and not reader.is_sqlite:
         _check_database(reader)
+
+
+def _check_function(reader: PythonReader, function: Any, given: Iterable[str]) -> None:
+    if not callable(function):
+        raise UsageError(f"{reader.python!r} is no function", hint="name one that takes the trial's place")
+    names = reader.parameters(given)
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return  # some of those written in C do not tell
+    try:
+        signature.bind(None, **dict.fromkeys(names))
+    except TypeError as exc:
+        called = ", ".join(["the trial's place", *(f"{name}=" for name in names)])
+        raise UsageError(f"{reader.python!r} cannot be called with ({called}): {exc}", hint=_FIT) from exc
+
+
+_FIT = "change its parameters, or the names in the pattern and 'params'"
 
 
 def _check_database(reader: SqlReader) -> None:

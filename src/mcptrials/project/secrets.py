@@ -15,9 +15,12 @@ _ASSIGNMENT = re.compile(r"-{0,2}([A-Za-z][\w.-]*)\s*[=:]\s*(\S.*)", re.DOTALL)
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(\S+)", re.IGNORECASE)
 _SETTINGS = ("env", "headers")
 """Mappings of names that are the user's, where the value alone can make a secret."""
+_PLACE = re.compile(r"\{(?:trial_dir|project_dir|python)\}")
+_NAME = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _TOKEN = re.compile(r"[^\s{}\[\]*?]{8,}")
 
 
+_READERS = ("environment", "readers")
 _QUESTION = {"args", "params", "body"}
 """What a reader asks for: there `key` names a record, not a password."""
 
@@ -85,15 +88,26 @@ def literal_secrets(value: Any) -> dict[str, str]:
     """Name -> value of the secrets that stand in an expanded project file."""
     found: dict[str, str] = {}
     for key, name, text in _texts(value, (), ""):
-        if key[:2] == ("environment", "readers") and _QUESTION & set(key):
+        if key[:2] == _READERS and _QUESTION & set(key):
             continue
-        secret = looks_secret(name, text) if set(_SETTINGS) & set(key) else _named_secret(name, text)
-        if secret and "{trial_dir}" not in text:
-            found[dotted(key)] = text
-        for part_name, part in _parts(text):
-            if _named_secret(part_name, part):
-                found[f"{dotted(key)} ({part_name})"] = part
+        named = looks_secret if set(_SETTINGS) & set(key) else _named_secret
+        template, place = _template(key), dotted(key)
+        if not _PLACE.search(text):
+            found |= _numbered(place, [part for part in template.split(text) if named(name, part.strip())])
+        for part_name, whole in _parts(text):
+            parts = [part for part in template.split(whole) if _named_secret(part_name, part)]
+            found |= _numbered(f"{place} ({part_name})", parts)
     return found
+
+
+def _template(key: Keys) -> re.Pattern[str]:
+    """What trials put in place of themselves: the names of a reader's pattern. Elsewhere braces are as they are."""
+    names = [name for pattern in key[2:3] for name in _NAME.findall(str(pattern)) if key[:2] == _READERS]
+    return re.compile("|".join([_PLACE.pattern, *(re.escape(f"{{{name}}}") for name in names)]))
+
+
+def _numbered(place: str, secrets: Sequence[str]) -> dict[str, str]:
+    return {f"{place} {number}" if number else place: secret for number, secret in enumerate(secrets)}
 
 
 def task_secrets(tasks: Iterable[Task]) -> dict[str, str]:

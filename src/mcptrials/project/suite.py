@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from mcptrials import plugins
-from mcptrials.environment import EnvironmentSpec, Reader, parse_reader
+from mcptrials.environment import EnvironmentSpec, parse_reader
 from mcptrials.environment.spec import unbound_names
 from mcptrials.errors import UsageError, describe
 from mcptrials.project.config import ProjectConfig
@@ -200,18 +200,19 @@ def _check_queries(
     inner: Keys,
     queries: Sequence[StateQuery],
     environment: EnvironmentSpec,
-    check: Callable[[Reader], None],
+    check: Callable[..., None],
 ) -> None:
     """Every state that a grader asks for must have exactly one reader, and that what it needs."""
     for query in queries:
         try:
             if query.read is None:
-                reader, _ = environment.find_reader(query.text)
+                reader, given = environment.find_reader(query.text)
             else:
+                given = {}
                 reader = parse_reader(query.read)
                 if unbound := unbound_names(reader):
                     raise entry.error(f"the reader uses {unbound}, which nothing gives a value", *inner, "read")
-            check(reader)
+            check(reader, given=given)
         except UsageError as exc:
             raise exc if exc.where else entry.error(exc.what, *inner, hint=exc.hint) from exc
         except LookupError as exc:

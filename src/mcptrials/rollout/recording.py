@@ -112,7 +112,8 @@ def _faults(transcript: Transcript, promised: Mapping[str, Promised]) -> tuple[s
     faults += [violation.what for violation in transcript.violations]
     faults += [f"call_{made.answer.status}" for made in transcript.calls if made.answer and made.answer.status in _BAD]
     for ended in transcript.exits:
-        faults += [f"exit_code:{ended.exit_code}"] if ended.how == "crashed" else []
+        crash = "server_ended" if ended.exit_code is None else f"exit_code:{ended.exit_code}"
+        faults += [crash] if ended.how == "crashed" else []
         faults += [f"shutdown:{ended.how}"] if ended.how in ("terminated", "killed") else []
         faults += ["left_processes"] if ended.left_processes else []
     return tuple(dict.fromkeys(faults))

@@ -44,7 +44,7 @@ class Workshop:
         }
         self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
         self.places = TrialPlaces.create(project.dir)
-        self._maker = ServerMaker(self.places, redactor, listener.warn)
+        self._maker = ServerMaker(self.places, redactor, listener.warn, connect_s=project.config.limits.connect_seconds)
         self._servers: dict[str, dict[str, Server]] = {}
 
     @classmethod

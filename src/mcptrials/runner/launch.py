@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mcptrials import excerpt
 from mcptrials.environment.command import run_command
-from mcptrials.environment.reader import ReadError, last_line
+from mcptrials.environment.reader import ReadError
 from mcptrials.protocols import Place
 
+_SHOWN = 300
 TIMEOUT_S = 300.0
 """A first start downloads the package."""
 _EXACT_NPM = re.compile(r"(?P<name>(?:@[^/@]+/)?[^/@]+)(?:@(?P<version>.+))?")
@@ -101,7 +103,7 @@ async def _run(argv: Sequence[str], place: Place) -> str:
     except ReadError as exc:
         raise LaunchError(str(exc)) from exc
     if code:
-        raise LaunchError(f"it exited with code {code}: {last_line(errors)}")
+        raise LaunchError(f"it exited with code {code}: {excerpt.telling(errors, _SHOWN) or 'its stderr is empty'}")
     return output.strip()
 
 

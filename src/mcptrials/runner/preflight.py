@@ -281,7 +281,7 @@ async def try_model(config: ModelConfig, model: Model, output_tokens: int) -> st
             limit = min(output_tokens, LOCAL_OUTPUT_TOKENS) if config.adapter == "local" else output_tokens
             reply = await patient.request([ask], [probe], {"max_tokens": limit} | config.settings, trial)
     except ProviderError as exc:
-        raise UsageError(f"model {config.model!r}: {exc.message}", hint=_HINTS.get(exc.cause)) from exc
+        raise UsageError(f"model {config.model!r}: {exc.message}", hint=_hint(exc)) from exc
     except (TimeoutError, TrialError) as exc:
         raise UsageError(f"model {config.model!r}: {exc}", hint="check that it runs") from exc
     return _of_note(config.model, reply)
@@ -296,6 +296,15 @@ def _of_note(model: str, reply: Reply) -> str | None:
     return f"model {model!r} {' and '.join(found)}" if found else None
 
 
+def _hint(error: ProviderError) -> str | None:
+    if error.cause == "http" and error.status is not None and error.status >= _SERVER_ERROR:
+        return "wait and run again; the provider's status page may say more"
+    if error.cause == "http" and error.retryable:
+        return "check that 'base_url' is an API's address; if it is, wait and run again"
+    return _HINTS.get(error.cause)
+
+
+_SERVER_ERROR = 500
 _HINTS = {
     "auth": "check 'api_key' of the model in the project file, or that environment variable",
     "quota": "check the account's balance",

@@ -18,8 +18,6 @@ from mcptrials.redaction import Redactor, looks_secret
 from mcptrials.runner.launch import Launch, LaunchError, find_launch, is_package_runner
 from mcptrials.runner.preflight import ServerFacts, no_wire
 
-TOKEN_TIMEOUT_S = 60.0
-
 
 @contextmanager
 def own_stdout(config: ProjectConfig, readers: Iterable[Reader]) -> Iterator[None]:
@@ -42,8 +40,10 @@ def sharing_warning(name: str, config: ServerConfig, shown: Iterable[RawTool], c
 class ServerMaker:
     """Makes the servers of one run; what package runners start is found out once."""
 
-    def __init__(self, places: TrialPlaces, redactor: Redactor, warn: Callable[[str], None]) -> None:
-        self._places, self._redactor, self._warn = places, redactor, warn
+    def __init__(
+        self, places: TrialPlaces, redactor: Redactor, warn: Callable[[str], None], *, connect_s: float
+    ) -> None:
+        self._places, self._redactor, self._warn, self._connect_s = places, redactor, warn, connect_s
         self._launches: dict[str, Launch | None] = {}
 
     async def make(self, configs: Mapping[str, ServerConfig]) -> dict[str, Server]:
@@ -94,7 +94,7 @@ class ServerMaker:
         async def ask(place: Place) -> str:
             where = f"token_command of server {name!r}"
             try:
-                code, output, errors = await run_command(map(place.expand, argv), place, TOKEN_TIMEOUT_S)
+                code, output, errors = await run_command(map(place.expand, argv), place, self._connect_s)
             except ReadError as exc:
                 raise HarnessError("auth", f"{where}: {exc}") from exc
             if code:

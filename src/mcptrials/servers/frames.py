@@ -25,6 +25,7 @@ MALFORMED = ErrorData(code=-32603, message="the answer is no valid response")
 """What the engine is told in place of an answer that it would drop, which would look like a hang."""
 MAX_REPORTS = 1000
 """Of violations, and of notifications, in one session; all of them stand in the wire log."""
+_NOT_JSON = "not_json"
 _SHOWN = 300
 _ID = re.compile(rb'"id"\s*:\s*(\d+)')
 
@@ -48,6 +49,7 @@ class FrameReader:
         """When an answer had come, by request id."""
         self.failure: TrialError | None = None
         """Why its output cannot be read any further."""
+        self._on_stdout = channel.stderr_tail() is not None
         self._answered: set[Any] = set()
         self._given_up: set[Any] = set()
         self._reports = self._notifications = 0
@@ -87,7 +89,7 @@ class FrameReader:
 
     def _message(self, line: bytes, written: "_Written") -> Any:
         for what, detail in written.breaches:
-            self._violation(what, detail)
+            self._violation(f"stdout_{what}" if what == _NOT_JSON and self._on_stdout else what, detail)
         value = written.value
         if not isinstance(value, dict):
             return self._unreadable(line)
@@ -228,7 +230,7 @@ def _written(line: bytes) -> _Written:
     try:
         value, odd = _value(text)
     except (ValueError, RecursionError):
-        return _Written(breaches=(*breaches, ("stdout_not_json", _shorten(line))))
+        return _Written(breaches=(*breaches, (_NOT_JSON, _shorten(line))))
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH and deeper(value, MAX_DEPTH):
         return _Written(breaches=(*breaches, ("nested_too_deeply", _shorten(line))))
     if odd:

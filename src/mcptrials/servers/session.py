@@ -63,7 +63,7 @@ async def open_session(
         connect_s: deadline for the handshake and all pages of the tool list.
 
     Raises:
-        ServerError: server_start, with what the server said last on its stderr.
+        ServerError: server_start, with what the server said of it on its stderr.
     """
     began = time.monotonic()
     async with _speaking(server, channel, hooks) as session:
@@ -122,8 +122,8 @@ def _last_words(channel: ServerChannel) -> str:
     stderr = channel.stderr_tail()
     if stderr is None:
         return ""
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return f"; last line of its stderr: {excerpt.beginning(lines[-1], _SHOWN)}" if lines else "; its stderr is empty"
+    why = excerpt.telling(stderr, _SHOWN)
+    return f"; its stderr says: {why}" if why else "; its stderr is empty"
 
 
 class McpSession:

@@ -55,10 +55,23 @@ def _in_block(body: str, found: _Servers, lines: Sequence[str]) -> str:
     newline = "\r\n" if "\r\n" in body else "\n"
     at_line_start = body[: found.end].endswith("\n")
     line_end = found.end if at_line_start else body.find("\n", found.end) + 1 or len(body)
+    line_end += _own_comments(body[line_end:], found.column)
     before = body[:line_end]
     if not before.endswith("\n"):
         before += newline
     return before + newline.join([*indented(lines, found.column), ""]) + body[line_end:]
+
+
+def _own_comments(text: str, column: int) -> int:
+    """How far the comments go that are indented as part of the last server."""
+    length = end = 0
+    for line in text.split("\n"):
+        said = line.lstrip(" ")
+        if said.strip() and not (said.startswith("#") and len(line) - len(said) > column):
+            break
+        length += len(line) + 1
+        end = length if said.strip() else end
+    return min(end, len(text))
 
 
 def _refused(source: Source) -> UsageError:

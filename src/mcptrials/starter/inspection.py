@@ -62,7 +62,8 @@ async def inspect(entry: Entry, workspace: str, variables: Variables, places: Tr
         ):
             return _inspected(session, redactor)
     except TrialError as exc:
-        hint = "run its command by hand, choose another with --server, or write without starting it: --offline"
+        first = "run its command by hand" if entry.url is None else "check the address, its headers and that it runs"
+        hint = f"{first}, choose another with --server, or write without starting it: --offline"
         raise UsageError(redactor.text(exc.message), hint=hint) from exc
     finally:
         places.remove(place)

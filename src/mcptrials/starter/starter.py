@@ -19,6 +19,7 @@ from mcptrials.starter.entry import Entry
 from mcptrials.starter.hiding import without_secrets
 from mcptrials.starter.insertion import with_servers
 from mcptrials.starter.inspection import Inspection, inspect
+from mcptrials.starter.loading import refuse_unloadable
 from mcptrials.starter.placeholders import Placeholders, written_folder
 from mcptrials.starter.project_text import project_text
 from mcptrials.starter.server_text import server_lines, server_value
@@ -83,8 +84,14 @@ class Starter:
         Raises:
             UsageError: nothing was written.
         """
+        if self._entries:
+            refuse_unloadable(
+                self.path, self._project_text({entry.name: None for entry in self._entries}), self.variables
+            )
         found = anyio.run(self._inspect_all, notice)
         files, drafts = self._texts(found) if self._entries else ({}, 0)
+        if self.path in files:
+            refuse_unloadable(self.path, files[self.path], self.variables)
         was_there = [path for path in files if path.exists()]
         new = sorted((path for path in files if path not in was_there), key=lambda path: path != self.path)
         self._write(files)
@@ -185,12 +192,17 @@ class Starter:
         files = [path.read_text("utf-8", "replace").casefold() for path in self._task_files()]
         known = {line.strip(" -") for text in files for line in text.splitlines()}
         slugs: list[str] = []
+        for name in (self._existing or {}).get("servers", {}):
+            slugs.append(slug_of(str(name), slugs))
         drafts: list[Draft] = []
         for entry in self._entries:
             slugs.append(slug_of(entry.name, slugs))
             inspection = found[entry.name]
             drafts += drafts_of(entry.name, slugs[-1], inspection.tools if inspection else (), named=len(servers) > 1)
-        return [draft for draft in drafts if f"id: {scalar(draft.id)}".casefold() not in known]
+        new = [draft for draft in drafts if f"id: {scalar(draft.id)}".casefold() not in known]
+        if there := [draft.id for draft in drafts if draft not in new]:
+            self._notices.append(f"no draft is written of what the task files have already: {', '.join(there)}")
+        return new
 
     def _drafts_path(self, first: Draft) -> Path:
         """A file that is not there yet."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -33,6 +34,11 @@ class PythonReader(UserData):
 
     def names(self) -> set[str]:
         return names_in(self.params)
+
+    def parameters(self, given: Iterable[str]) -> list[str]:
+        """The names that the function is called with besides the place, where a pattern gives some."""
+        used = self.names()
+        return sorted({*self.params, *(name for name in given if name not in used)})
 
     async def read(self, look: Look) -> Any:
         unused = {name: value for name, value in look.bound.items() if name not in self.names()}

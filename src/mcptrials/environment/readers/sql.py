@@ -43,6 +43,8 @@ class SqlReader(UserData):
 
     async def read(self, look: Look) -> Any:
         rows, columns = await self._answer(look)
+        if not columns:
+            raise ReadError("the statement gives no columns; a reader asks with SELECT")
         if len(columns) == 1:
             values = [row[0] for row in rows]
             return values[0] if len(values) == 1 else values
