@@ -132,6 +132,7 @@ def decide(
     *,
     last_call_timed_out: bool = False,
     tool_time_share: float = 0.0,
+    model_time_share: float = 1.0,
 ) -> Decision:
     """The verdict of a trial that ran to its end, by the first rule that matches.
 
@@ -139,12 +140,13 @@ def decide(
 
     Args:
         tool_time_share: share of the trial's time limit that was spent in tool calls.
+        model_time_share: likewise in waiting for the model; the rest is our own.
     """
     if outcome.stop == "limit:time":
-        slow_server = tool_time_share >= SLOW_SERVER_SHARE
-        return (
-            Decision("failed", "server", outcome.stop) if slow_server else Decision("invalid", "provider", outcome.stop)
-        )
+        if tool_time_share >= SLOW_SERVER_SHARE:
+            return Decision("failed", "server", outcome.stop)
+        slow_model = model_time_share >= 1 - tool_time_share - model_time_share
+        return Decision("invalid", "provider" if slow_model else "harness", outcome.stop)
     if outcome.stop in SERVER_STOPS:
         return Decision("failed", "server", outcome.stop)
     if outcome.stop in AGENT_STOPS:

@@ -4,7 +4,7 @@ import time
 import traceback
 
 from mcptrials.errors import TrialError
-from mcptrials.events import Event, Failure, LimitReached, StateRead
+from mcptrials.events import Event, Failure, LimitReached, ModelReply, ModelRequest, StateRead
 from mcptrials.protocols import WireLog
 from mcptrials.rollout.bench import Bench
 from mcptrials.rollout.clock import TrialClock
@@ -65,6 +65,24 @@ class TrialLog:
         cut_off_ms = self.host_ended_ms or 0.0
         times_ms = [made.answer.ms if made.answer else cut_off_ms - made.call.at_ms for made in self.transcript.calls]
         return sum(times_ms) / 1000
+
+    @property
+    def model_time_s(self) -> float | None:
+        """Time in which the model's replies were awaited, also one that the end of the trial cut off.
+
+        None where the host does not tell of its requests.
+        """
+        if not any(isinstance(event, ModelRequest) for event in self.transcript.events):
+            return None
+        total_ms, asked_ms = 0.0, None
+        for event in self.transcript.events:
+            if isinstance(event, ModelRequest):
+                asked_ms = event.at_ms
+            elif isinstance(event, ModelReply) and asked_ms is not None:
+                total_ms, asked_ms = total_ms + event.at_ms - asked_ms, None
+        if asked_ms is not None:
+            total_ms += (self.host_ended_ms or asked_ms) - asked_ms
+        return total_ms / 1000
 
     def state_read(self, query: str, value: StateValue, began_ms: float) -> None:
         ms = self.clock.now_ms() - began_ms

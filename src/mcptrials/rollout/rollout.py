@@ -164,10 +164,12 @@ def _grade(spec: GraderSpec, grader: Grader, given: GradeInput) -> Grade:
 
 def _decide(task: TaskBench, outcome: Outcome, grades: Sequence[Grade], log: TrialLog) -> Decision:
     calls = [made.answer for made in log.transcript.calls if made.answer]
+    model_time_s = log.model_time_s
     return decide(
         outcome,
         grades,
         task.task.combine,
         last_call_timed_out=bool(calls) and calls[-1].status == "timeout",
         tool_time_share=log.tool_time_s / task.limits.trial_seconds,
+        model_time_share=1.0 if model_time_s is None else model_time_s / task.limits.trial_seconds,
     )
