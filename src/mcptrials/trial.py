@@ -143,10 +143,7 @@ def decide(
         model_time_share: likewise in waiting for the model; the rest is our own.
     """
     if outcome.stop == "limit:time":
-        if tool_time_share >= SLOW_SERVER_SHARE:
-            return Decision("failed", "server", outcome.stop)
-        slow_model = model_time_share >= 1 - tool_time_share - model_time_share
-        return Decision("invalid", "provider" if slow_model else "harness", outcome.stop)
+        return _out_of_time(tool_time_share, model_time_share)
     if outcome.stop in SERVER_STOPS:
         return Decision("failed", "server", outcome.stop)
     if outcome.stop in AGENT_STOPS:
@@ -164,6 +161,13 @@ def decide(
     if last_call_timed_out:
         return Decision("failed", "server", "call_timeout")
     return Decision("failed", "agent", _cause(failed[0], outcome))
+
+
+def _out_of_time(tools: float, model: float) -> Decision:
+    """By shares of the time limit: what took most of it."""
+    if tools >= SLOW_SERVER_SHARE:
+        return Decision("failed", "server", "limit:time")
+    return Decision("invalid", "provider" if model >= 1 - tools - model else "harness", "limit:time")
 
 
 def _cause(grade: Grade, outcome: Outcome) -> str:
