@@ -350,7 +350,7 @@ def _one_of(node: Node) -> Node:
 def _no_empty_alternatives(node: Node) -> Node:
     """Alternatives of which one says nothing say nothing."""
     alternatives = node.get("anyOf")
-    nothing = ({}, {"type": node.get("type")})
+    nothing: tuple[Node, ...] = ({}, {"type": node.get("type")})
     empty = isinstance(alternatives, list) and (not alternatives or any(each in nothing for each in alternatives))
     return _without(node, "anyOf") if empty else node
 
