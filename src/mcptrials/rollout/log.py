@@ -2,6 +2,7 @@
 
 import time
 import traceback
+from pathlib import Path
 
 from mcptrials.errors import TrialError
 from mcptrials.events import Event, Failure, LimitReached, ModelReply, ModelRequest, StateRead
@@ -24,6 +25,8 @@ class TrialLog:
         self.waited_ms_at_end = 0.0
         self.overheard: dict[str, Overheard] = {}
         """What was said to each server so far."""
+        self.trial_dir: str | None = None
+        """Where the trial's directory is kept, if it is."""
         self._files = bench.writer.open_trial(trial)
 
     @property
@@ -38,6 +41,9 @@ class TrialLog:
     def wire(self, server: str) -> WireLog:
         self.overheard[server] = Overheard(self._files.wire(server))
         return self.overheard[server]
+
+    def kept(self, folder: Path | None) -> None:
+        self.trial_dir = str(folder) if folder else None
 
     def failed(self, failure: TrialError) -> None:
         """Notes the fault that ended the trial; a bug of ours with its traceback."""

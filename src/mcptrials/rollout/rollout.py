@@ -29,7 +29,7 @@ async def run_trial(trial: Trial, bench: Bench) -> Record:
     ended = Ended(None, [], Decision("invalid", "none", "cancelled"))
     try:
         with bench.stop.cancellable(), boundary(HarnessError, "bug", "the harness failed"):
-            async with bench.place(log.wire) as place:
+            async with bench.place(trial.name, log.wire, log.kept) as place:
                 await _make_clean(task, place)
                 outcome = await _play(trial, bench, log, place)
                 outcome = _with_state(outcome, await _read_state(task, log, place))
