@@ -168,8 +168,8 @@ class _Guest:
         try:
             with asyncio.Runner() as runner:
                 self._channel.ended(self._failure(runner))
-        except BaseException as exc:  # noqa: BLE001 - the server's own thread: whatever still fails in it is its end
-            self._channel.ended(self._channel.crash(exc))
+        finally:  # told already, unless there could be no loop
+            self._channel.ended(self._channel.crash(OSError("it has no event loop")))
 
     def _failure(self, runner: asyncio.Runner) -> ServerError | None:
         try:
