@@ -10,7 +10,7 @@ from mcptrials.protocols import WireLog
 
 
 class Tee:
-    """What goes out and comes in; one reader at a time calls `heard` and `catch_up`."""
+    """What goes out and comes in: `heard` and `catch_up` for one reader at a time, `heard_by_many` for any number."""
 
     def __init__(self, wire: WireLog) -> None:
         self._wire = wire
@@ -26,6 +26,14 @@ class Tee:
             self._unlogged = (at_s, line)
         else:
             self._wire.frame("in", at_s, line)
+
+    async def heard_by_many(self, line: bytes, at_s: float) -> None:
+        """Where several streams are read at a time, none of which waits for another."""
+        if len(line) <= LONG:
+            self._wire.frame("in", at_s, line)
+            return
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(self._wire.frame, "in", at_s, line)
 
     async def catch_up(self) -> None:
         """Writes what was put off; also at the end of the channel."""
