@@ -47,6 +47,16 @@ def test_when_time_runs_out_the_slower_side_is_to_blame(share: float, decision: 
     assert decide(ended("limit:time"), [GOOD], "all", tool_time_share=share) == decision
 
 
+@pytest.mark.parametrize(
+    ("tools", "model", "blame"), [(0.0, 0.1, "harness"), (0.4, 0.1, "harness"), (0.4, 0.3, "provider")]
+)
+def test_a_time_limit_is_not_the_providers_where_it_did_not_take_the_time(
+    tools: float, model: float, blame: str
+) -> None:
+    decision = decide(ended("limit:time"), [GOOD], "all", tool_time_share=tools, model_time_share=model)
+    assert (decision.verdict, decision.blame) == ("invalid", blame)
+
+
 @pytest.mark.parametrize("grades", [[NONE], [GOOD, NONE], [BAD, NONE], [NONE, grade(None, "human")]])
 def test_a_deciding_grade_that_is_missing_makes_the_trial_invalid(grades: list[Grade]) -> None:
     assert decide(ended(), grades, "all") == Decision("invalid", "grader", "grader_error")

@@ -93,6 +93,8 @@ class Record(BaseModel):
     params: dict[str, Any] = Field(default_factory=dict)
     effective_model: str | None = None
     started_at: str = ""
+    trial_dir: str | None = None
+    """Where the trial's directory is kept, with `keep_trial_dirs`."""
     versions: dict[str, str] = Field(default_factory=dict)
 
     @property

@@ -132,6 +132,7 @@ def decide(
     *,
     last_call_timed_out: bool = False,
     tool_time_share: float = 0.0,
+    model_time_share: float = 1.0,
 ) -> Decision:
     """The verdict of a trial that ran to its end, by the first rule that matches.
 
@@ -139,12 +140,10 @@ def decide(
 
     Args:
         tool_time_share: share of the trial's time limit that was spent in tool calls.
+        model_time_share: likewise in waiting for the model; the rest is our own.
     """
     if outcome.stop == "limit:time":
-        slow_server = tool_time_share >= SLOW_SERVER_SHARE
-        return (
-            Decision("failed", "server", outcome.stop) if slow_server else Decision("invalid", "provider", outcome.stop)
-        )
+        return _out_of_time(tool_time_share, model_time_share)
     if outcome.stop in SERVER_STOPS:
         return Decision("failed", "server", outcome.stop)
     if outcome.stop in AGENT_STOPS:
@@ -162,6 +161,13 @@ def decide(
     if last_call_timed_out:
         return Decision("failed", "server", "call_timeout")
     return Decision("failed", "agent", _cause(failed[0], outcome))
+
+
+def _out_of_time(tools: float, model: float) -> Decision:
+    """By shares of the time limit: what took most of it."""
+    if tools >= SLOW_SERVER_SHARE:
+        return Decision("failed", "server", "limit:time")
+    return Decision("invalid", "provider" if model >= 1 - tools - model else "harness", "limit:time")
 
 
 def _cause(grade: Grade, outcome: Outcome) -> str:

@@ -100,6 +100,28 @@ def test_tokens_of_a_trial_without_a_reply_are_not_known_and_cost_no_total(tmp_p
     assert result.document["data"]["totals"]["input_tokens"] == 2 * USAGE["input_tokens"]
 
 
+def test_directories_that_are_to_be_kept_are_named_by_trial_and_told_of(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    keeping = {"keep_trial_dirs": True, "environment": {"files": {"script.yaml": "{trial_dir}/fixture"}}}
+    folder = make_project(tmp_path / "p", [asks("sums")], {"sums": adds("5")}, trials=2, **keeping)
+    ran = mcptrials(folder, "run", TMPDIR=str(tmp_path / "tmp"))
+    assert ran.code == 0
+    [kept] = (tmp_path / "tmp").iterdir()
+    found = records(run_folder(folder))
+    assert {each["trial_dir"] for each in found} == {str(each) for each in kept.iterdir()}
+    assert sorted(each.name[:7] for each in kept.iterdir()) == ["sums-1-", "sums-2-"]
+    assert all((each / "fixture").is_file() for each in kept.iterdir())
+    assert f"trialdirs:{kept}" in "".join(ran.out.split())  # it may be wrapped
+
+
+def test_without_them_nothing_is_kept_and_the_record_says_so(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    folder = make_project(tmp_path / "p", [asks("sums")], {"sums": adds("5")}, trials=1)
+    assert mcptrials(folder, "run", TMPDIR=str(tmp_path / "tmp")).code == 0
+    assert [*(tmp_path / "tmp").iterdir()] == []
+    assert [each["trial_dir"] for each in records(run_folder(folder))] == [None]
+
+
 @pytest.fixture
 def few_files(tmp_path: Path) -> Iterator[Path]:
     """A file system for 30 files."""

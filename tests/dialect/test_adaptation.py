@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -125,7 +126,75 @@ ARGUMENTS: list[tuple[Any, Dialect, Any, list[str]]] = [
         {"type": "object", "properties": {"a": STRING}, "required": ["a"]},
         ["required_defined"],
     ),
+    (
+        {"type": "array", "items": [STRING, STRING]},
+        OPENAI,
+        {"type": "array", "prefixItems": [STRING, STRING], "items": {}},
+        ["prefix_items", "add_items"],
+    ),
+    (
+        {"type": "array", "items": [STRING], "additionalItems": False},
+        OPENAI,
+        {"type": "array", "prefixItems": [STRING], "items": False},
+        ["prefix_items"],
+    ),
+    ({"type": "array", "items": []}, OPENAI, {"type": "array", "items": {}}, ["prefix_items", "add_items"]),
+    ({"type": "array", "items": []}, ANTHROPIC, {"type": "array"}, ["prefix_items"]),
+    (DRAFT_4, OPENAI, {"type": "integer", "exclusiveMinimum": 0}, ["numeric_bounds"]),
+    (STRING | {"examples": "Emma"}, OPENAI, STRING | {"examples": ["Emma"]}, ["examples_list"]),
+    (
+        {"type": ["object", "string"], "properties": {"a": STRING}, "required": ["a"], "minLength": 2},
+        GEMINI,
+        {"anyOf": [{"type": "object", "properties": {"a": STRING}, "required": ["a"]}, STRING | {"minLength": 2}]},
+        ["one_type"],
+    ),
+    (
+        {"type": ["string", "integer"], "enum": ["a", ""], "maximum": 3, "format": "int32"},
+        GEMINI,
+        {"anyOf": [STRING | {"enum": ["a"]}, {"type": "integer", "maximum": 3, "format": "int32"}]},
+        ["one_type"],
+    ),
+    (
+        {
+            "type": "object",
+            "properties": {"a": STRING, "b": STRING},
+            "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+        },
+        GEMINI,
+        {"type": "object", "properties": {"a": STRING, "b": STRING}},
+        ["inherit_type", "inherit_type", "required_defined", "required_defined", "any_of", "drop_any_of"],
+    ),
+    (
+        {"oneOf": [{"properties": {"a": STRING}, "required": ["a"]}, {"items": STRING}, STRING]},
+        GEMINI,
+        {"anyOf": [
+            {"type": "object", "properties": {"a": STRING}, "required": ["a"]},
+            {"type": "array", "items": STRING},
+            STRING,
+        ]},
+        ["implied_type", "implied_type", "any_of"],
+    ),
+    (
+        {"type": "integer", "anyOf": [{"minimum": 3}, {"exclusiveMaximum": 0}]},
+        GEMINI,
+        {"type": "integer", "anyOf": [{"type": "integer", "minimum": 3}, {"type": "integer", "maximum": -1}]},
+        ["inherit_type", "inherit_type", "inclusive_bounds"],
+    ),
+    ({"minLength": 2, "anyOf": [STRING, {"type": "integer"}]}, GEMINI,
+     {"anyOf": [STRING | {"minLength": 2}, {"type": "integer"}]}, ["implied_type"]),
+    ({"properties": {"a": STRING}}, GEMINI, {"type": "object", "properties": {"a": STRING}}, ["implied_type"]),
+    ({"type": "boolean", "minLength": 2}, GEMINI, {"type": "boolean"}, ["drop_misplaced"]),
+    ({"properties": {"a": STRING}}, OPENAI, None, []),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["definitions", "$defs", "dependencies"])
+def test_a_list_as_items_is_found_also_where_it_is_only_referred_to(place: str) -> None:
+    pair = {"type": "array", "items": [STRING, STRING]}
+    adapted = adapt(schema({"type": "string"}, **{place: {"Pair": pair}}), OPENAI)
+    assert adapted.schema[place]["Pair"] == {"type": "array", "prefixItems": [STRING, STRING], "items": {}}
+    assert told(adapted)[0] == ("prefix_items", f"$.{place}.Pair")
+    assert adapted.obstacles == ()
 
 
 @pytest.mark.parametrize(("given_", "dialect", "expected", "rules"), ARGUMENTS)
@@ -347,6 +416,7 @@ VALUES = st.sampled_from(
 KEYWORDS = st.sampled_from(
     [
         *["type", "enum", "const", "items", "prefixItems", "properties", "required", "anyOf", "oneOf", "allOf", "not"],
+        *["minLength", "minItems", "additionalItems", "definitions", "examples"],
         *["$ref", "$defs", "format", "pattern", "minimum", "exclusiveMinimum", "additionalProperties", "nullable"],
     ]
 )
@@ -373,6 +443,46 @@ def test_any_json_is_adapted_without_a_crash_and_a_second_time_without_a_change(
         assert adapted.schema is given_
     if not adapted.obstacles and not adapt(adapted.schema, dialect).obstacles:
         assert told(adapt(adapted.schema, dialect)) == []
+
+
+TAKEN_BY = {
+    **dict.fromkeys(("properties", "required"), ("object",)),
+    **dict.fromkeys(("items", "minItems"), ("array",)),
+    **dict.fromkeys(("minLength", "pattern", "enum"), ("string",)),
+    "format": ("string", "integer", "number"),
+    "minimum": ("number", "integer"),
+}
+
+
+def schemas_in(node: Any) -> Iterator[Any]:
+    yield node
+    for inner in [
+        *node.get("properties", {}).values(),
+        *node.get("anyOf", []),
+        *([node["items"]] if "items" in node else []),
+    ]:
+        yield from schemas_in(inner)
+
+
+@settings(deadline=None, max_examples=100)
+@given(inner=SCHEMAS)
+def test_for_gemini_no_keyword_stands_beside_a_type_that_does_not_take_it(inner: Any) -> None:
+    adapted = adapt({"type": "object", "properties": {"q": inner}}, GEMINI)
+    if not adapted.obstacles:
+        for node in schemas_in(adapted.schema):
+            strange = [key for key in node if key in TAKEN_BY and node.get("type") not in TAKEN_BY[key]]
+            assert strange == []
+
+
+def multiplied() -> dict[str, Any]:
+    inner: dict[str, Any] = STRING
+    for _ in range(20):
+        inner = {"properties": {"a": inner}, "anyOf": [{"type": "object", "title": str(n)} for n in range(20)]}
+    return schema(inner)
+
+
+def test_what_stands_beside_alternatives_does_not_multiply() -> None:
+    assert len(json.dumps(adapt(multiplied(), GEMINI).schema)) < 2 * len(json.dumps(multiplied()))
 
 
 @settings(deadline=None, max_examples=60)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,9 +19,12 @@ class Wire:
     """A wire log in memory."""
 
     frames: list[tuple[str, bytes]] = field(default_factory=list)
+    written: list[tuple[int, int]] = field(default_factory=list)
+    """Size and writing thread of each frame."""
     closed: bool = False
 
     def frame(self, direction: Literal["out", "in"], at_s: float, line: bytes) -> None:
+        self.written.append((len(line), threading.get_ident()))
         self.frames.append((direction, line))
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
@@ -225,6 +226,8 @@ async def test_a_large_answer_arrives_whole(tmp_path: Path) -> None:
         async with talking(HttpServer("web", served.url), tmp_path) as talk:
             found = await talk.session.call("echo", {}, 10)
             assert found.result["content"][0]["text"] == text
+    [thread] = [thread for size, thread in talk.wire.written if size > len(text)]
+    assert thread != threading.get_ident()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tests.projects import DONE, call, calls, play, write_project
 from tests.servers.serving import library
 from tests.servers.talking import talking
 
+from mcptrials.encoding import LONG
 from mcptrials.errors import ServerError, UsageError
 from mcptrials.runner import run_async
 from mcptrials.servers.in_process import in_process_server
@@ -131,6 +132,90 @@ async def test_a_server_whose_lifespan_fails_ends_the_start_with_its_error(
         async with talking(in_process_server("web", "m:f", factory), tmp_path):
             pass
     assert caught.value.cause == "server_start"
+
+
+@pytest.mark.parametrize("error", [SystemExit(4), KeyboardInterrupt()])
+async def test_a_tool_that_ends_its_server_is_a_crash_at_once_though_another_call_still_blocks(
+    error: BaseException, tmp_path: Path
+) -> None:
+    release = threading.Event()
+
+    def factory() -> MCPServer:
+        def end() -> None:
+            raise error
+
+        server = MCPServer("ending")
+        server.add_tool(lambda: release.wait(20), name="hang")
+        server.add_tool(end, name="end")
+        return server
+
+    try:
+        with anyio.fail_after(10):
+            async with talking(in_process_server("web", "m:f", factory), tmp_path) as talk:
+                assert (await talk.session.call("hang", {}, 0.1)).status == "timeout"
+                with anyio.fail_after(3), pytest.raises(ServerError, match=f"m:f: {type(error).__name__}") as caught:
+                    await talk.session.call("end", {}, 9)
+        assert (caught.value.cause, caught.value.blame) == ("crash", "server")
+    finally:
+        release.set()
+
+
+ENDING = """
+import sys
+
+from mcp.server import MCPServer
+
+
+def server():
+    made = MCPServer("ending")
+    made.add_tool(lambda: sys.exit(4), name="end")
+    return made
+"""
+
+
+async def test_a_trial_whose_server_object_exits_fails_and_prints_no_traceback(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "ending.py").write_text(ENDING, "utf-8")
+    played = await play(tmp_path, calls(call("end")), DONE, servers={"e": {"python": "./ending.py:server"}})
+    assert played.verdict == ("failed", "server", "crash")
+    printed = capfd.readouterr()
+    assert "Traceback" not in printed.out + printed.err + caplog.text
+    assert "SystemExit" not in caplog.text
+
+
+async def test_a_server_object_may_say_no_more_than_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcptrials.servers.thread_channel.MAX_LINE", 1 << 20)
+    monkeypatch.setattr("mcptrials.servers.thread_channel.MAX_OUTPUT", 3 << 20)
+
+    def factory() -> MCPServer:
+        server = MCPServer("talkative")
+        server.add_tool(lambda size: "a" * int(size), name="say", structured_output=False)
+        return server
+
+    for before, last, why in ((0, 2 << 20, "one message is larger"), (3, 900 << 10, "wrote more than")):
+        with anyio.fail_after(10):
+            async with talking(in_process_server("web", "m:f", factory), tmp_path) as talk:
+                for _ in range(before):
+                    assert (await talk.session.call("say", {"size": last}, 5)).status == "ok"
+                with pytest.raises(ServerError, match=why) as caught:
+                    await talk.session.call("say", {"size": last}, 5)
+        assert caught.value.cause == "contract_violation"
+
+
+async def test_long_frames_of_a_server_object_are_logged_by_another_thread_and_all_of_them(tmp_path: Path) -> None:
+    def factory() -> MCPServer:
+        server = MCPServer("long")
+        server.add_tool(lambda: "a" * LONG, name="say", structured_output=False)
+        return server
+
+    with anyio.fail_after(10):
+        async with talking(in_process_server("web", "m:f", factory), tmp_path) as talk:
+            assert (await talk.session.call("say", {}, 5)).status == "ok"
+            assert (await talk.session.call("say", {}, 5)).status == "ok"
+    threads = [thread for size, thread in talk.wire.written if size > LONG]
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads
 
 
 async def test_every_trial_has_a_new_object_that_knows_its_directory(tmp_path: Path) -> None:

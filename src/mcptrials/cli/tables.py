@@ -155,6 +155,8 @@ def _print_notes(console: Console, summary: Row) -> None:
         console.print(safe(f"! {warning}", "yellow"))
     run_dir = from_here(summary["run_dir"])
     console.print(safe(f"transcripts: {run_dir}/transcripts"))
+    for folder in summary["trial_dirs"]:
+        console.print(safe(f"trial dirs:  {folder}"))
     example = next((row for row in summary["tasks"] if row["failed"]), next(iter(summary["tasks"]), None))
     if example:
         console.print(safe(f"read one:    {program()} show {run_dir} {example['task_id']}"))

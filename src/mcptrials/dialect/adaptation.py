@@ -4,6 +4,7 @@ Schemas come from servers and may be hostile: the walk is bounded in depth and i
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from mcptrials.dialect.keyword import type_faults
 from mcptrials.dialect.providers import Dialect
 from mcptrials.dialect.reference import is_plain, resolve
+from mcptrials.dialect.rules import inherits
 
 MAX_DEPTH = 48
 """Schemas within schemas; providers refuse far fewer."""
@@ -20,6 +22,7 @@ MAX_OBSTACLES = 20
 ROUNDS = 2
 """What one rule lifts from alternatives may be for another to change."""
 _SHOWN = 400
+_PART_OF_ALL = re.compile(r"\.allOf\[\d+\]\Z")
 _NOTHING: Any = object()
 """In place of an inner schema that is to be left out."""
 
@@ -27,7 +30,7 @@ _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "
 _LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _SINGLE = frozenset(
     {"items", "additionalItems", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"}
-    | {"unevaluatedItems", "unevaluatedProperties"}
+    | {"unevaluatedItems", "unevaluatedProperties", "contentSchema"}
 )
 
 
@@ -98,12 +101,35 @@ class _Walk:
             self._refuse(path, f"is no schema but {node!r:.60}")
             return node
         node, trail = self._followed(node, path, trail)
+        node = self._inherited(node, path)
         node = {key: self._inner(key, value, f"{path}.{key}", trail, depth + 1) for key, value in node.items()}
         return self._ruled(node, path)
+
+    def _inherited(self, node: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+        """The schema with a type in those of its alternatives whose keywords want one: its own."""
+        if not self._dialect.typed or "type" not in node:
+            return node
+        changed = dict(node)
+        for key in ("anyOf", "oneOf"):
+            if isinstance(branches := node.get(key), list):
+                changed[key] = [
+                    self._with_type(each, node["type"], f"{path}.{key}[{n}]") for n, each in enumerate(branches)
+                ]
+        return changed
+
+    def _with_type(self, branch: Any, kind: Any, path: str) -> Any:
+        if not isinstance(branch, Mapping) or "$ref" in branch or not inherits(branch):
+            return branch
+        self.rewrites.append(Rewrite("inherit_type", path, {}, {"type": kind}))
+        return {"type": kind, **branch}
 
     def _inner(self, key: str, value: Any, path: str, trail: tuple[str, ...], depth: int) -> Any:
         if key in ("$defs", "definitions") and self._dialect.inline == "all":
             return value  # what is used of them is written out where it is used
+        if key == "dependencies" and isinstance(value, Mapping):  # of each name other names, or a schema (draft-07)
+            kept = {name: each for name, each in value.items() if isinstance(each, list)}
+            schemas = {name: each for name, each in value.items() if name not in kept}
+            return kept | self._inner("dependentSchemas", schemas, path, trail, depth)
         if key in _NAMED and isinstance(value, Mapping):
             inner = ((name, self.schema(each, f"{path}.{name}", trail, depth)) for name, each in value.items())
             return {name: each for name, each in inner if each is not _NOTHING}
@@ -149,7 +175,7 @@ class _Walk:
         for fault in type_faults(node):
             self._refuse(path, fault)
         for rule in self._dialect.rules * ROUNDS:
-            if rule.root_only and path != "$":
+            if (rule.root_only and path != "$") or (rule.alone and _PART_OF_ALL.search(path)):
                 continue
             changed = rule.rewrite(node)
             if changed is not node:

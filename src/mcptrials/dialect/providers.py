@@ -27,6 +27,8 @@ class Dialect:
     inline: Inline = "none"
     booleans: bool = True
     """Whether `true` and `false` are schemas."""
+    typed: bool = False
+    """Whether an alternative needs a type beside its keywords."""
     max_tools: int | None = None
     """None: no limit is known."""
     first: re.Pattern[str] = re.compile(".*", re.DOTALL)
@@ -50,10 +52,13 @@ OPENAI = Dialect(
     rules=(
         rules.MERGE_ROOT,  # [error] must not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level
         rules.ADD_PROPERTIES_AT_ROOT,  # [error] object schema missing properties
+        rules.TUPLE_AS_PREFIX,  # [error] [...] is not of type 'object', 'boolean': a list as `items`
         rules.ADD_ITEMS,  # [error] array schema missing items; also where `array` is one of several types
+        rules.NUMERIC_EXCLUSIVE_BOUNDS,  # [error] True is not of type 'number'
         rules.REQUIRED_IS_A_LIST,  # [error] ... is not of type 'array'
+        rules.EXAMPLES_ARE_A_LIST,  # [error] the same
     ),
-    checks=(keyword_faults,),  # [error] ... is not of type ...
+    checks=(newest_draft_faults,),  # [error] ... is not of type ...
     max_tools=128,  # [error] array too long. Expected an array with maximum length 128
 )
 ANTHROPIC = Dialect(
@@ -63,6 +68,7 @@ ANTHROPIC = Dialect(
         rules.NUMERIC_EXCLUSIVE_BOUNDS,  # [error] must match JSON Schema draft 2020-12: draft 4 wrote true here
         rules.TUPLE_AS_PREFIX,  # [error] the same, for a list as `items`
         rules.REQUIRED_IS_A_LIST,  # [error] the same
+        rules.EXAMPLES_ARE_A_LIST,  # [error] the same
         rules.NEW_DRAFT_ONLY,  # [error] the same, for a `$schema` that names another draft
     ),
     checks=(
@@ -77,19 +83,22 @@ GEMINI = Dialect(
         rules.ONE_OF_AS_ANY_OF,  # [docs] nor oneOf
         rules.NO_EMPTY_ALTERNATIVES,
         rules.CONST_AS_ENUM,  # [error] Unknown name "const"
+        rules.REQUIRED_IS_A_LIST,
+        rules.REQUIRED_IS_DEFINED,  # [error] required[0]: property is not defined
+        rules.KNOWN_FORMATS,  # [error] only 'enum' and 'date-time' are supported for STRING type
+        rules.INCLUSIVE_BOUNDS,  # [error] Unknown name "exclusiveMinimum"
         rules.ONE_TYPE,  # [error] Proto field is not repeating, cannot start list
+        rules.IMPLIED_TYPE,  # [error] any_of[0].required: only allowed for OBJECT type
         rules.ADD_ITEMS_OR_FIRST,  # [error] items: missing field, also in nested arrays
         rules.ADD_PROPERTIES_AT_ROOT,  # [fix] an object without properties is refused at the root
         rules.TEXT_ENUMS,  # [error] enum[n]: cannot be empty; only allowed for STRING type
-        rules.INCLUSIVE_BOUNDS,  # [error] Unknown name "exclusiveMinimum"
-        rules.KNOWN_FORMATS,  # [error] only 'enum' and 'date-time' are supported for STRING type
-        rules.REQUIRED_IS_A_LIST,
-        rules.REQUIRED_IS_DEFINED,  # [error] required[0]: property is not defined
+        rules.FITTING_KEYWORDS,  # [error] only allowed for ... type
         rules.GEMINI_KEYS_ONLY,  # [docs] the fields of Schema; [error] Unknown name "$schema": Cannot find field
     ),
     checks=(keyword_faults,),  # [error] Invalid value at ...
     inline="all",  # [docs] Schema has no $ref
     booleans=False,  # [docs] a Schema is a message
+    typed=True,  # [error] any_of[0].required: only allowed for OBJECT type
     max_tools=512,  # [error] At most 512 function declarations can be specified
     first=re.compile("[a-zA-Z_].*", re.DOTALL),  # [error] Invalid function name. Must start with a letter or underscore
 )

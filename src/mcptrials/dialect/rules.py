@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mcptrials.dialect.keyword import keyword_faults
 from mcptrials.dialect.reference import resolve
 
 Node = dict[str, Any]
@@ -20,6 +21,8 @@ class Rule:
     name: str
     rewrite: Callable[[Node], Node]
     root_only: bool = False
+    alone: bool = False
+    """Not for a part of `allOf`, which is no schema of its own once it is merged."""
 
 
 _KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -28,7 +31,18 @@ _GEMINI_KEYS = frozenset(
     | {"items", "minItems", "maxItems", "properties", "required", "minProperties", "maxProperties"}
     | {"minLength", "maxLength", "pattern", "minimum", "maximum", "anyOf"}
 )
-_GEMINI_FORMATS = frozenset({"enum", "date-time", "int32", "int64", "float", "double"})
+_KINDS_OF: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("properties", "required", "minProperties", "maxProperties", "propertyOrdering"), ("object",)),
+    **dict.fromkeys(("items", "prefixItems", "minItems", "maxItems"), ("array",)),
+    **dict.fromkeys(("minLength", "maxLength", "pattern"), ("string",)),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), ("number", "integer")),
+}
+"""Keywords that Gemini takes beside these types only."""
+_FORMATS_OF: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("enum", "date-time"), ("string",)),
+    **dict.fromkeys(("int32", "int64"), ("integer",)),
+    **dict.fromkeys(("float", "double"), ("number",)),
+}
 
 
 def _without(node: Node, *keys: str) -> Node:
@@ -95,7 +109,8 @@ def _joined(node: Node, branches: list[Mapping[str, Any]], *, all_hold: bool) ->
 
 
 def _add_properties(node: Node) -> Node:
-    return node if isinstance(node.get("properties"), Mapping) else {**node, "properties": {}}
+    no_object = "object" not in _types(node) and ("type" in node or "anyOf" in node)
+    return node if no_object or isinstance(node.get("properties"), Mapping) else {**node, "properties": {}}
 
 
 def _new_draft_only(node: Node) -> Node:
@@ -129,7 +144,8 @@ def _tuple_as_prefix(node: Node) -> Node:
     if not isinstance(node.get("items"), list):
         return node
     rest = {"items": node["additionalItems"]} if "additionalItems" in node else {}
-    return {**_without(node, "items", "additionalItems"), "prefixItems": node["items"], **rest}
+    first = {"prefixItems": node["items"]} if node["items"] else {}  # a list of none says nothing, and may not be
+    return {**_without(node, "items", "additionalItems"), **first, **rest}
 
 
 ADD_ITEMS = Rule("add_items", _add_items)
@@ -153,8 +169,67 @@ def _one_type(node: Node) -> Node:
         return {**node, "type": kinds[0], **null}
     if "anyOf" in node or not kinds:
         return {**_without(node, "type"), **null}
-    split = [{"type": kind, **({"items": node.get("items", {})} if kind == "array" else {})} for kind in kinds]
-    return {**_without(node, "type", "items"), "anyOf": split, **null}
+    split = [_of_kind(node, kind) for kind in kinds]
+    return {**_without(node, "type", "enum", *_owned(node)), "anyOf": split, **null}
+
+
+def _owned(node: Node) -> list[str]:
+    """The keywords that go with some types only; one that means nothing stays where it is found to be wrong."""
+    return [
+        key
+        for key, value in node.items()
+        if (key == "format" or key in _KINDS_OF) and not any(keyword_faults({key: value}, root=False))
+    ]
+
+
+def _kinds_of(node: Node, key: str) -> tuple[str, ...]:
+    return _FORMATS_OF.get(str(node[key]), ()) if key == "format" else _KINDS_OF[key]
+
+
+def _of_kind(node: Node, kind: str) -> Node:
+    """What a schema says of one of its types."""
+    own = {key: node[key] for key in _owned(node) if kind in _kinds_of(node, key)}
+    enum = {"enum": node["enum"]} if kind == "string" and "enum" in node else {}
+    return _text_enums(_one_items({"type": kind, **own, **enum}))
+
+
+def _implied_type(node: Node) -> Node:
+    """The type that the keywords are for, where none is named; alternatives have their own."""
+    owned = _owned(node)
+    if "type" in node or "enum" in node or not owned:
+        return node
+    if isinstance(node.get("anyOf"), list):
+        return _in_alternatives(node, owned)
+    kinds = list(dict.fromkeys(_kinds_of(node, key)[0] for key in owned if _kinds_of(node, key)))
+    if len(kinds) > 1:
+        return _one_type({**node, "type": kinds})
+    return {"type": kinds[0], **node} if kinds else _without(node, *owned)
+
+
+def _in_alternatives(node: Node, owned: list[str]) -> Node:
+    """What stands beside alternatives: their own if it is small, else, for it would multiply, the type of them all."""
+    held = [_KINDS_OF[key][0] for key in owned if key in _KINDS_OF and isinstance(node[key], Mapping | list)]
+    branches = [each for each in node["anyOf"] if isinstance(each, Mapping)]
+    if held:
+        fitting = [each for each in branches if each.get("type", held[0]) == held[0]]
+        return {"type": held[0], **_without(node, "anyOf"), **({"anyOf": fitting} if fitting else {})}
+    moved = [
+        {**{key: node[key] for key in owned if each.get("type") in _kinds_of(node, key)}, **each} for each in branches
+    ]
+    return {**_without(node, *owned), "anyOf": moved}
+
+
+def _fitting(node: Node) -> Node:
+    """Without the keywords that the type does not take."""
+    if not isinstance(node.get("type"), str):
+        return node
+    strange = [key for key in _owned(node) if node["type"] not in _kinds_of(node, key)]
+    return _without(node, *strange) if strange else node
+
+
+def inherits(node: Mapping[str, Any]) -> bool:
+    """Whether an alternative without a type has that of what it is an alternative of: its keywords want one."""
+    return "type" not in node and any(key in _KINDS_OF or key == "format" for key in node)
 
 
 def _is_null(node: Any) -> bool:
@@ -200,7 +275,8 @@ def _inclusive(node: Node) -> Node:
         changed = _without(changed, exclusive)
         if isinstance(bound, bool):
             bound = changed.get(inclusive) if bound else None
-        whole = changed.get("type") == "integer" and isinstance(bound, int)
+        kinds = _types(changed)
+        whole = "integer" in kinds and "number" not in kinds and isinstance(bound, int)
         if isinstance(bound, int | float):
             changed = {**changed, inclusive: bound + step if whole else bound}
     return changed
@@ -218,7 +294,7 @@ def _numeric_exclusive(node: Node) -> Node:
 
 
 def _known_formats(node: Node) -> Node:
-    return _without(node, "format") if "format" in node and str(node["format"]) not in _GEMINI_FORMATS else node
+    return _without(node, "format") if "format" in node and str(node["format"]) not in _FORMATS_OF else node
 
 
 def _anchored_patterns(node: Node) -> Node:
@@ -228,6 +304,8 @@ def _anchored_patterns(node: Node) -> Node:
 
 
 ONE_TYPE = Rule("one_type", _one_type)
+IMPLIED_TYPE = Rule("implied_type", _implied_type, alone=True)
+FITTING_KEYWORDS = Rule("drop_misplaced", _fitting)
 CONST_AS_ENUM = Rule("const", _const_as_enum)
 TEXT_ENUMS = Rule("text_enum", _text_enums)
 INCLUSIVE_BOUNDS = Rule("inclusive_bounds", _inclusive)
@@ -272,7 +350,8 @@ def _one_of(node: Node) -> Node:
 def _no_empty_alternatives(node: Node) -> Node:
     """Alternatives of which one says nothing say nothing."""
     alternatives = node.get("anyOf")
-    empty = isinstance(alternatives, list) and ({} in alternatives or not alternatives)
+    nothing: tuple[Node, ...] = ({}, {"type": node.get("type")})
+    empty = isinstance(alternatives, list) and (not alternatives or any(each in nothing for each in alternatives))
     return _without(node, "anyOf") if empty else node
 
 
@@ -280,6 +359,11 @@ def _gemini_keys(node: Node) -> Node:
     return {key: node[key] for key in node if key in _GEMINI_KEYS} if node.keys() - _GEMINI_KEYS else node
 
 
+def _examples_list(node: Node) -> Node:
+    return node if isinstance(node.get("examples", []), list) else {**node, "examples": [node["examples"]]}
+
+
+EXAMPLES_ARE_A_LIST = Rule("examples_list", _examples_list)
 REQUIRED_IS_A_LIST = Rule("required_list", _required_list)
 REQUIRED_IS_DEFINED = Rule("required_defined", _required_defined)
 MERGE_ALL_OF = Rule("merge_all_of", _merge_all_of)

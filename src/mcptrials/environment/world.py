@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -34,14 +35,17 @@ class TrialPlaces:
 
     root: Path
     project_dir: Path
+    kept: Path | None = None
+    """Where directories of trials are kept when these are over; None: they are removed."""
 
     @classmethod
-    def create(cls, project_dir: Path) -> "TrialPlaces":
+    def create(cls, project_dir: Path, *, keep: bool = False) -> "TrialPlaces":
         """Raises:
         UsageError: there is no room for temporary files.
         """
         try:
-            return cls(Path(tempfile.mkdtemp(prefix="mcptrials-")).resolve(), project_dir)
+            kept = Path(tempfile.mkdtemp(prefix="mcptrials-kept-")).resolve() if keep else None
+            return cls(Path(tempfile.mkdtemp(prefix="mcptrials-")).resolve(), project_dir, kept)
         except OSError as exc:
             what = f"cannot make a temporary directory: {exc.strerror or exc}"
             raise UsageError(what, hint="make room, or set TMPDIR to another place") from exc
@@ -63,8 +67,21 @@ class TrialPlaces:
         if place.inode in (None, inode(place.trial_dir)):
             shutil.rmtree(place.trial_dir, ignore_errors=True)
 
+    def leave(self, place: Place, name: str) -> Path | None:
+        """The end of a trial: its directory is removed, or kept under a name that a person finds, which is given."""
+        if self.kept is None:
+            self.remove(place)
+        elif place.inode in (None, inode(place.trial_dir)):
+            with suppress(OSError):
+                return place.trial_dir.rename(self.kept / name)
+        return None
+
     def close(self) -> None:
+        """What is kept stays; of nothing, nothing stays."""
         shutil.rmtree(self.root, ignore_errors=True)
+        if self.kept:
+            with suppress(OSError):
+                self.kept.rmdir()
 
 
 class Environment:

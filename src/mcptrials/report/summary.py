@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -54,6 +55,7 @@ def summarise(run: Run) -> dict[str, Any]:
         "totals": _totals(records),
         "causes": _causes(records),
         "suspects": suspects,
+        "trial_dirs": _kept(records),
         "warnings": [
             *_warnings(rows, records, tasks, suspects),
             *asked_warnings(labels, by_arm),
@@ -61,6 +63,11 @@ def summarise(run: Run) -> dict[str, Any]:
             *_strange(len(found) - len(records)),
         ],
     }
+
+
+def _kept(records: Iterable[Record]) -> list[str]:
+    """The folders in which directories of trials are kept: one for each time that the run was gone on with."""
+    return list(dict.fromkeys(str(Path(record.trial_dir).parent) for record in records if record.trial_dir))
 
 
 def _labels(run: Run) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import anyio
@@ -100,13 +101,18 @@ class Bench:
     writer: RunWriter
     redactor: Redactor
     versions: Mapping[str, str]
-    keep_trial_dirs: bool
     stop: Stop
     starts: Starts
 
     @asynccontextmanager
-    async def place(self, wire: Callable[[str], WireLog]) -> AsyncIterator[Place]:
+    async def place(
+        self, name: str, wire: Callable[[str], WireLog], kept: Callable[[Path | None], None]
+    ) -> AsyncIterator[Place]:
         """A trial's directory, removed at the end unless it is to be kept.
+
+        Args:
+            name: of the trial; its directory has it only when the trial is over.
+            kept: hears where it is kept.
 
         Raises:
             HarnessError: io, when it cannot be made.
@@ -115,6 +121,5 @@ class Bench:
         try:
             yield place
         finally:
-            if not self.keep_trial_dirs:
-                with anyio.CancelScope(shield=True):
-                    await to_thread.run_sync(self.places.remove, place)
+            with anyio.CancelScope(shield=True):
+                kept(await to_thread.run_sync(self.places.leave, place, name))

@@ -2,9 +2,10 @@
 
 import time
 import traceback
+from pathlib import Path
 
 from mcptrials.errors import TrialError
-from mcptrials.events import Event, Failure, LimitReached, StateRead
+from mcptrials.events import Event, Failure, LimitReached, ModelReply, ModelRequest, StateRead
 from mcptrials.protocols import WireLog
 from mcptrials.rollout.bench import Bench
 from mcptrials.rollout.clock import TrialClock
@@ -24,6 +25,8 @@ class TrialLog:
         self.waited_ms_at_end = 0.0
         self.overheard: dict[str, Overheard] = {}
         """What was said to each server so far."""
+        self.trial_dir: str | None = None
+        """Where the trial's directory is kept, if it is."""
         self._files = bench.writer.open_trial(trial)
 
     @property
@@ -38,6 +41,9 @@ class TrialLog:
     def wire(self, server: str) -> WireLog:
         self.overheard[server] = Overheard(self._files.wire(server))
         return self.overheard[server]
+
+    def kept(self, folder: Path | None) -> None:
+        self.trial_dir = str(folder) if folder else None
 
     def failed(self, failure: TrialError) -> None:
         """Notes the fault that ended the trial; a bug of ours with its traceback."""
@@ -65,6 +71,24 @@ class TrialLog:
         cut_off_ms = self.host_ended_ms or 0.0
         times_ms = [made.answer.ms if made.answer else cut_off_ms - made.call.at_ms for made in self.transcript.calls]
         return sum(times_ms) / 1000
+
+    @property
+    def model_time_s(self) -> float | None:
+        """Time in which the model's replies were awaited, also one that the end of the trial cut off.
+
+        None where the host does not tell of its requests.
+        """
+        if not any(isinstance(event, ModelRequest) for event in self.transcript.events):
+            return None
+        total_ms, asked_ms = 0.0, None
+        for event in self.transcript.events:
+            if isinstance(event, ModelRequest):
+                asked_ms = event.at_ms
+            elif isinstance(event, ModelReply) and asked_ms is not None:
+                total_ms, asked_ms = total_ms + event.at_ms - asked_ms, None
+        if asked_ms is not None:
+            total_ms += (self.host_ended_ms or asked_ms) - asked_ms
+        return total_ms / 1000
 
     def state_read(self, query: str, value: StateValue, began_ms: float) -> None:
         ms = self.clock.now_ms() - began_ms

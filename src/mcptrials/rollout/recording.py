@@ -42,6 +42,7 @@ def make_record(trial: Trial, bench: Bench, log: TrialLog, ended: Ended) -> Reco
         reply_hash=_reply_hash(log.transcript),
         params=_params(trial, bench, log.transcript),
         started_at=log.started_at,
+        trial_dir=log.trial_dir,
         versions=dict(bench.versions),
     )
 

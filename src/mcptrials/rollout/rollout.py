@@ -29,7 +29,7 @@ async def run_trial(trial: Trial, bench: Bench) -> Record:
     ended = Ended(None, [], Decision("invalid", "none", "cancelled"))
     try:
         with bench.stop.cancellable(), boundary(HarnessError, "bug", "the harness failed"):
-            async with bench.place(log.wire) as place:
+            async with bench.place(trial.name, log.wire, log.kept) as place:
                 await _make_clean(task, place)
                 outcome = await _play(trial, bench, log, place)
                 outcome = _with_state(outcome, await _read_state(task, log, place))
@@ -164,10 +164,12 @@ def _grade(spec: GraderSpec, grader: Grader, given: GradeInput) -> Grade:
 
 def _decide(task: TaskBench, outcome: Outcome, grades: Sequence[Grade], log: TrialLog) -> Decision:
     calls = [made.answer for made in log.transcript.calls if made.answer]
+    model_time_s = log.model_time_s
     return decide(
         outcome,
         grades,
         task.task.combine,
         last_call_timed_out=bool(calls) and calls[-1].status == "timeout",
         tool_time_share=log.tool_time_s / task.limits.trial_seconds,
+        model_time_share=1.0 if model_time_s is None else model_time_s / task.limits.trial_seconds,
     )

@@ -43,7 +43,7 @@ class Workshop:
             task.id: Environment(project.environment(task), project.dir, load) for task in suite.tasks
         }
         self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
-        self.places = TrialPlaces.create(project.dir)
+        self.places = TrialPlaces.create(project.dir, keep=project.config.keep_trial_dirs)
         self._maker = ServerMaker(self.places, redactor, listener.warn, connect_s=project.config.limits.connect_seconds)
         self._servers: dict[str, dict[str, Server]] = {}
 
@@ -189,7 +189,6 @@ class Workshop:
             writer=writer,
             redactor=self.redactor,
             versions=versions(),
-            keep_trial_dirs=self.project.config.keep_trial_dirs,
             stop=Stop(),
             starts=Starts(),
         )

@@ -17,10 +17,10 @@ from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
 
 from mcptrials import excerpt
-from mcptrials.encoding import LONG
 from mcptrials.errors import ServerError
 from mcptrials.protocols import ServerExit, WireLog
 from mcptrials.servers.background import background
+from mcptrials.servers.tee import Tee
 
 CHUNK = 1 << 18
 MAX_LINE = 64 << 20
@@ -36,6 +36,14 @@ _REST_S = 0.2
 """How long the output of a server that is gone is read to its end; a process it left behind may hold it open."""
 
 
+def too_long() -> ServerError:
+    return ServerError("contract_violation", f"one message is larger than {MAX_LINE >> 20} MiB")
+
+
+def too_much(where: str) -> ServerError:
+    return ServerError("contract_violation", f"the server wrote more than {MAX_OUTPUT >> 20} MiB {where}")
+
+
 class StdioChannel:
     """Lines to and from one running process, teed to the wire log."""
 
@@ -43,20 +51,19 @@ class StdioChannel:
         """Args:
         end_descent: ends what the process left behind, and gives how many that were.
         """
-        self._process, self._wire, self._end_descent = process, wire, end_descent
+        self._process, self._tee, self._end_descent = process, Tee(wire), end_descent
         self._buffer = bytearray()
         self._scanned = self._received = 0
         self._stderr = _CappedText()
         self._stdout_over, self._stderr_over = anyio.Event(), anyio.Event()
         self._draining = anyio.CancelScope(shield=True)
         self._exit: ServerExit | None = None
-        self._unlogged: tuple[float, bytes] | None = None
 
     async def send(self, line: bytes) -> None:
         """Raises:
         anyio.BrokenResourceError: the server no longer reads.
         """
-        self._wire.frame("out", time.monotonic(), line)
+        self._tee.sent(line)
         stdin = self._process.stdin
         if stdin is None:
             raise anyio.ClosedResourceError
@@ -72,11 +79,11 @@ class StdioChannel:
             EOFError: the server closed its output.
             ServerError: contract_violation, when a message or the whole output is larger than the bounds above.
         """
-        await self._log_long_line()
+        await self._tee.catch_up()
         while (end := self._buffer.find(b"\n", self._scanned)) < 0:
             self._scanned = len(self._buffer)
             if self._scanned > MAX_LINE:
-                raise ServerError("contract_violation", f"one message is larger than {MAX_LINE >> 20} MiB")
+                raise too_long()
             chunk = await self._read_chunk()
             if not chunk:
                 return self._last_line()
@@ -84,7 +91,7 @@ class StdioChannel:
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         self._scanned = 0
-        self._log(line)
+        self._tee.heard(line)
         return line.removesuffix(b"\r")
 
     def _last_line(self) -> bytes:
@@ -94,27 +101,14 @@ class StdioChannel:
             raise EOFError
         self._buffer.clear()
         self._scanned = 0
-        self._log(line)
+        self._tee.heard(line)
         return line
-
-    def _log(self, line: bytes) -> None:
-        """A long line is logged when the next one is asked for: whoever waits for it gets it first."""
-        if len(line) > LONG:
-            self._unlogged = (time.monotonic(), line)
-        else:
-            self._wire.frame("in", time.monotonic(), line)
-
-    async def _log_long_line(self) -> None:
-        if self._unlogged:
-            (at_s, line), self._unlogged = self._unlogged, None
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(self._wire.frame, "in", at_s, line)
 
     async def _read_chunk(self) -> bytes:
         chunk = await _read(self._process.stdout)
         self._received += len(chunk)
         if self._received > MAX_OUTPUT:
-            raise ServerError("contract_violation", f"the server wrote more than {MAX_OUTPUT >> 20} MiB to its stdout")
+            raise too_much("to its stdout")
         return chunk
 
     async def drain_stderr(self) -> None:
@@ -157,7 +151,7 @@ class StdioChannel:
         finally:
             self._draining.cancel()
             await self._process.aclose()
-            await self._log_long_line()
+            await self._tee.catch_up()
         self._exit = ServerExit(
             exit_code=self._process.returncode,
             how=how,

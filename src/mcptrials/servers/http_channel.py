@@ -14,9 +14,10 @@ from typing import Any
 
 import anyio
 import httpx2
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from mcptrials.encoding import dump_text
+from mcptrials.encoding import LONG, dump_text
 from mcptrials.errors import HarnessError, ServerError, TrialError
 from mcptrials.protocols import ServerExit, WireLog
 from mcptrials.servers.channel import EXIT_GRACE_S, MAX_LINE
@@ -25,6 +26,7 @@ from mcptrials.servers.http_exchange import QUOTED, Access, Exchanges
 from mcptrials.servers.http_failure import OLD_TRANSPORT, no_answer, refusal, shown_url, unreachable
 from mcptrials.servers.http_headers import MessageHeaders, modern_version
 from mcptrials.servers.sse import read_events
+from mcptrials.servers.tee import Tee
 
 _NOTICE_S = 10.0
 """For the answer to what is no request."""
@@ -57,7 +59,7 @@ class HttpChannel:
     """Frames to and from one endpoint, teed to the wire log."""
 
     def __init__(self, access: Access, client: httpx2.AsyncClient, wire: WireLog, tasks: TaskGroup) -> None:
-        self._access, self._wire, self._tasks = access, wire, tasks
+        self._access, self._tee, self._tasks = access, Tee(wire), tasks
         self.exchanges = Exchanges(access, client)
         self._headers = MessageHeaders()
         self._in_flight: dict[Any, _Sent] = {}
@@ -70,7 +72,7 @@ class HttpChannel:
         if sent.method == "notifications/cancelled":
             self._cancel(sent)
             return
-        self._wire.frame("out", time.monotonic(), line)
+        self._tee.sent(line)
         if sent.id is not None and "method" in sent.value:
             self._in_flight[sent.id] = sent
             self._tasks.start_soon(self._request, sent)
@@ -89,7 +91,7 @@ class HttpChannel:
             return
         cancelled.scope.cancel()
         if modern_version(cancelled.value) is None:
-            self._wire.frame("out", time.monotonic(), sent.line)
+            self._tee.sent(sent.line)
             self._tasks.start_soon(self._notify, sent)
 
     async def receive(self) -> bytes:
@@ -158,7 +160,7 @@ class HttpChannel:
             await self._take_events(response, sent)
         elif response.is_success and kind == "application/json":
             body = await self.exchanges.body(response)
-            self._deliver(body, response.headers)
+            await self._deliver(body, response.headers)
             if not sent.answered:
                 raise no_answer(response, sent.method, body[:QUOTED].decode("utf-8", "replace"))
         elif response.is_success:
@@ -172,7 +174,7 @@ class HttpChannel:
         ours = isinstance(failure, HarnessError)
         lost = response.status_code == 404 and self._headers.session_id is not None  # noqa: PLR2004 - Not Found
         if not (ours or lost) and (error := _error(body)) is not None:
-            self._wire.frame("in", time.monotonic(), body)
+            await self._tee.heard_by_many(body, time.monotonic())
             self._hand_on(body if _of(sent, body) else _answer(sent, error), sent)
         elif sent.method == "server/discover" and not ours and response.is_error:
             status = {"code": -32601, "message": f"HTTP {response.status_code}"}
@@ -210,7 +212,7 @@ class HttpChannel:
                     if event.retry_s is not None:
                         sent.retry_s = event.retry_s
                     if event.data and event.kind == "message":
-                        self._deliver(event.data, response.headers)
+                        await self._deliver(event.data, response.headers)
                     if sent.answered:
                         return
         except httpx2.TransportError:
@@ -248,18 +250,16 @@ class HttpChannel:
             last = listener.last_event_id
             await anyio.sleep(min(max(listener.retry_s, _MIN_RETRY_S), _NOTICE_S))
 
-    def _deliver(self, line: bytes, headers: Mapping[str, str]) -> None:
+    async def _deliver(self, line: bytes, headers: Mapping[str, str]) -> None:
         """One frame, as it was sent."""
-        self._wire.frame("in", time.monotonic(), line)
-        try:
-            value = json.loads(line.decode("utf-8", "replace"))  # UTF-8 only (spec, basic/transports)
-        except (ValueError, RecursionError):
-            value = None
+        at_s = time.monotonic()
+        value = await to_thread.run_sync(_value, line) if len(line) > LONG else _value(line)
         for sent in self._answered_by(line, value):
             sent.answered = True
             if isinstance(value, dict):
                 self._headers.learn(sent.value, value.get("result"), headers)
         self._put(line)
+        await self._tee.heard_by_many(line, at_s)
 
     def _answered_by(self, line: bytes, value: Any) -> list[_Sent]:
         """The request that a frame answers, also a frame that cannot be read but still names it."""
@@ -306,6 +306,14 @@ class HttpChannel:
             await response.aclose()
         except httpx2.HTTPError:
             pass
+
+
+def _value(line: bytes) -> Any:
+    """None, where it cannot be read."""
+    try:
+        return json.loads(line.decode("utf-8", "replace"))  # UTF-8 only (spec, basic/transports)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _error(body: bytes) -> Any:

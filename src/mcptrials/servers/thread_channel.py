@@ -16,7 +16,8 @@ from mcp_types import jsonrpc_message_adapter
 
 from mcptrials.errors import ServerError, describe
 from mcptrials.protocols import ServerExit, WireLog
-from mcptrials.servers.channel import EXIT_GRACE_S
+from mcptrials.servers.channel import EXIT_GRACE_S, MAX_LINE, MAX_OUTPUT, too_long, too_much
+from mcptrials.servers.tee import Tee
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class ThreadChannel:
     """Lines to and from one server object, teed to the wire log."""
 
     def __init__(self, make: Callable[[], Awaitable[ServerObject]], wire: WireLog, path: str) -> None:
-        self._make, self._wire, self._path = make, wire, path
-        self._inbox, self._frames = anyio.create_memory_object_stream[bytes](float("inf"))
+        self._make, self._tee, self._path = make, Tee(wire), path
+        self._inbox, self._frames = anyio.create_memory_object_stream[tuple[float, bytes]](float("inf"))
         self._gone = anyio.Event()
         self._failure: ServerError | None = None
         self._exit: ServerExit | None = None
@@ -50,9 +51,15 @@ class ThreadChannel:
         """Called in the server's thread with each of its frames."""
         self._tell(self._take, line)
 
-    def ended(self, problem: str | None) -> None:
+    def ended(self, failure: ServerError | None) -> None:
         """Called in the server's thread at its end."""
-        self._tell(self._end, problem)
+        self._tell(self._end, failure)
+
+    def crash(self, exc: BaseException) -> ServerError:
+        """What ended the server, which may be a breach that was found on the way."""
+        while isinstance(exc, BaseExceptionGroup):
+            exc = exc.exceptions[0]
+        return exc if isinstance(exc, ServerError) else ServerError("crash", f"{self._path}: {describe(exc)}")
 
     def _tell(self, what: Callable[..., None], *args: Any) -> None:
         with suppress(RuntimeError):  # the run may be over while a thread that was left behind still speaks
@@ -60,18 +67,18 @@ class ThreadChannel:
 
     def _take(self, line: bytes) -> None:
         if self._exit is None:
-            self._wire.frame("in", time.monotonic(), line)
-            self._inbox.send_nowait(line)
+            self._inbox.send_nowait((time.monotonic(), line))
 
-    def _end(self, problem: str | None) -> None:
-        if problem:
-            self._failure = ServerError("crash", f"{self._path}: {problem}")
+    def _end(self, failure: ServerError | None) -> None:
+        if self._gone.is_set():
+            return
+        self._failure = failure
         self._inbox.close()
         self._gone.set()
 
     async def send(self, line: bytes) -> None:
         """One frame; a server that is gone is told of where its answer is awaited."""
-        self._wire.frame("out", time.monotonic(), line)
+        self._tee.sent(line)
         self._guest.give(line)
 
     async def receive(self) -> bytes:
@@ -79,12 +86,15 @@ class ThreadChannel:
 
         Raises:
             EOFError: the server ended.
-            ServerError: crash, when it raised an error.
+            ServerError: crash, when it raised an error; contract_violation, when it said more than a channel carries.
         """
+        await self._tee.catch_up()
         try:
-            return await self._frames.receive()
+            at_s, line = await self._frames.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             raise (self._failure or EOFError()) from None
+        self._tee.heard(line, at_s)
+        return line
 
     async def settle(self) -> int | None:
         return None
@@ -105,6 +115,9 @@ class ThreadChannel:
             exit_code=None, how=how, ms=(time.monotonic() - began) * 1000, stderr_bytes=0, stderr_tail=""
         )
         self._inbox.close()
+        with suppress(EOFError, ServerError):
+            while True:  # what it said that nobody waited for
+                await self.receive()
         self._frames.close()
 
     async def _closed(self) -> Literal["closed", "terminated", "abandoned", "crashed"]:
@@ -151,12 +164,20 @@ class _Guest:
                 self._loop.call_soon_threadsafe(what, *args)
 
     def run(self) -> None:
-        problem = None
+        """The server's end is told before the loop is closed, which waits for threads that it may still have."""
         try:
-            anyio.run(self._serve)
-        except BaseException as exc:  # noqa: BLE001 - the server's own thread: whatever ends it, SystemExit too, is its end
-            problem = describe(exc)
-        self._channel.ended(problem)
+            with asyncio.Runner() as runner:
+                self._channel.ended(self._failure(runner))
+        finally:  # told already, unless there could be no loop
+            self._channel.ended(self._channel.crash(OSError("it has no event loop")))
+
+    def _failure(self, runner: asyncio.Runner) -> ServerError | None:
+        try:
+            runner.run(self._serve())
+        except BaseException as exc:  # noqa: BLE001 - whatever ends the server, SystemExit too, is its end
+            runner.get_loop().set_exception_handler(_unheard)  # it is told already
+            return self._channel.crash(exc)
+        return None
 
     async def _serve(self) -> None:
         with anyio.CancelScope() as self._scope:
@@ -181,6 +202,17 @@ class _Guest:
         await write.aclose()
 
     async def _pass_out(self, read: Any) -> None:
+        said = 0
         async for item in read:
             if isinstance(item, SessionMessage):
-                self._channel.heard(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+                line = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+                said += len(line)
+                if len(line) > MAX_LINE:
+                    raise too_long()
+                if said > MAX_OUTPUT:
+                    raise too_much("in all its messages")
+                self._channel.heard(line)
+
+
+def _unheard(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What the SDK would write as thousands of lines of a traceback."""
