@@ -52,7 +52,8 @@ def end_descent(pid: int, root: Path, own_dir: Path) -> int:
         own_dir: a directory that the environment of that process names, and of no other.
     """
     number, name = _number(root) << _PID_BITS | pid, os.fsencode(own_dir)
-    return _end(lambda each: _limit(each) == number or name in _environment(each))
+    # What it started before it was marked has a later number, so that few environments have to be read.
+    return _end(lambda each: _limit(each) == number or (each > pid and name in _environment(each)))
 
 
 def end_run(root: Path) -> int:
