@@ -238,7 +238,11 @@ def test_a_fault_before_the_first_trial_is_one_line_with_cause_and_next_step(
         "runs in a file": ({"runs": str(tmp_path / "file")}, [], r"file: runs cannot be written .* is a file; check"),
         "runs in a system": ({"runs": "/proc/no/runs"}, [], r"/proc/no/runs.*: .*; check 'runs'"),
         "no command": (tiny(command="no-such-command"), [], r"cannot start 'no-such-command'.*; run its command"),
-        "exits at once": (code("import sys; sys.exit('out of luck')"), [], r"'tiny' .* its stderr says: out of luck; run"),
+        "exits at once": (
+            code("import sys; sys.exit('out of luck')"),
+            [],
+            r"'tiny' .* its stderr says: out of luck; run",
+        ),
         "prints garbage": (code("print('garbage', flush=True); open(0).read()"), [], r"server 'tiny' .*; run its"),
         "says nothing": (
             code("import sys; list(sys.stdin)"),
