@@ -5,7 +5,7 @@ import pytest
 from mcptrials.excerpt import telling
 
 NPM = """npm error code E404
-npm error 404 Not Found - GET https://registry.npmjs.org/nosuch
+npm error 404 Not Found - GET https://packages.example/nosuch
 npm error 404
 npm error A complete log of this run can be found in: /root/.npm/_logs/debug-0.log
 """
@@ -28,7 +28,7 @@ GROUP = """  + Exception Group Traceback (most recent call last):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (NPM, "npm error code E404 / npm error 404 Not Found - GET https://registry.npmjs.org/nosuch"),
+        (NPM, "npm error code E404 / npm error 404 Not Found - GET https://packages.example/nosuch"),
         (NODE, "Error: Cannot find module '/x.js'"),
         (PYTHON, "shop.db.NoFileError: there is no shop.db"),
         (GROUP, "ConnectionError: no route to the store"),
