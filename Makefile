@@ -46,9 +46,10 @@ format: $(VENV)/.dev
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-schemas: $(VENV)/.dev  ## the JSON Schemas of project and task files, for editors
+schemas: $(VENV)/.dev  ## the JSON Schemas of the files of a project, for editors
 	@$(BIN)/mcptrials check --schema project > docs/mcptrials.schema.json
 	@$(BIN)/mcptrials check --schema tasks > docs/tasks.schema.json
+	@$(BIN)/mcptrials check --schema overrides > docs/overrides.schema.json
 
 bench: $(VENV)/.dev $(PEER)/.ready  ## speed and memory beside a peer, in one run
 	@$(BIN)/python bench/run.py

@@ -17,6 +17,7 @@ from mcptrials.dialect import EXACT, Dialect, adapt
 from mcptrials.encoding import dump_text
 from mcptrials.events import ToolShown
 from mcptrials.frozen import Frozen
+from mcptrials.overrides import NOTHING, Naming, Overrides, told
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """Names that every provider takes for a function."""
@@ -67,7 +68,10 @@ def read_only(tool: RawTool) -> bool:
 
 
 def present_tools(
-    listings: Mapping[str, Sequence[RawTool]], filters: Mapping[str, ToolFilter], dialect: Dialect = EXACT
+    listings: Mapping[str, Sequence[RawTool]],
+    filters: Mapping[str, ToolFilter],
+    dialect: Dialect = EXACT,
+    overrides: Overrides = NOTHING,
 ) -> tuple[tuple[ToolShown, ...], tuple[Change, ...]]:
     """The tools that the model sees, in server and list order, and what was changed for it and its provider.
 
@@ -76,26 +80,38 @@ def present_tools(
     """
     shown: dict[str, ToolShown] = {}
     changes: list[Change] = []
-    count = Counter(tool["name"] for tools in listings.values() for tool in tools)
+    count = Counter(overrides.name_of(server, tool["name"]) for server, tools in listings.items() for tool in tools)
     for server, tool in ((server, tool) for server, tools in listings.items() for tool in tools):
         name, rule = tool["name"], filters.get(server, ToolFilter())
         if not rule.shows(tool):
             changes.append(Change("tool_filter", f"{server}/{name}", name, None))
             continue
-        bare = rule.prefix == "collision" and count[name] == 1
-        shown_name = provider_name(name if bare else f"{server}__{name}", dialect)
+        if overrides.hides(server, name):
+            changes.append(Change("override", f"{server}/{name}", name, None))
+            continue
+        given = overrides.name_of(server, name)
+        naming = overrides.naming or ("bare" if rule.prefix == "collision" else "prefix")
+        shown_name = provider_name(_named(given, server, naming, unique=count[given] == 1), dialect)
         if shown_name in shown:
             shown_name = _hashed(f"{server}__{name}", dialect)
         if shown_name != name:
             changes.append(Change("tool_name", f"{server}/{name}", name, shown_name))
+        new, edits = told(overrides, server, tool)
+        changes += [Change("override", f"{server}/{name}", each.before, each.after, None, each.path) for each in edits]
         shown[shown_name] = ToolShown(
             shown_name=shown_name,
             server=server,
             tool=name,
-            description=_description(server, tool, changes),
-            input_schema=_schema(server, tool, dialect, changes),
+            description=_description(server, new, changes),
+            input_schema=_schema(server, new, dialect, changes),
         )
     return tuple(shown.values()), tuple(changes)
+
+
+def _named(name: str, server: str, naming: Naming, *, unique: bool) -> str:
+    if naming == "suffix":
+        return f"{name}__{server}"
+    return name if naming == "bare" and unique else f"{server}__{name}"
 
 
 def _schema(server: str, tool: RawTool, dialect: Dialect, changes: list[Change]) -> Any:

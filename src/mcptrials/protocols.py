@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 from mcptrials.dialect import EXACT, Dialect
 from mcptrials.events import CallAsked, CallStatus, Event, ToolShown, Usage
 from mcptrials.frozen import Frozen, UserData
+from mcptrials.overrides import NOTHING, Overrides
 from mcptrials.presentation import RawTool, ToolFilter
 from mcptrials.task import Task
 from mcptrials.transcript import Transcript
@@ -309,6 +310,8 @@ class HostContext:
     """Sampling settings of the arm's model."""
     dialect: Dialect = EXACT
     """What the arm's provider takes."""
+    overrides: Overrides = NOTHING
+    """What the model is told instead of what the servers say."""
 
 
 @dataclass(frozen=True, slots=True)

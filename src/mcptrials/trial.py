@@ -20,11 +20,14 @@ class Arm(Frozen):
     model_settings: dict[str, Any] = {}
     """What else decides the model's behaviour: endpoint and sampling settings; no secrets."""
     host_settings: dict[str, Any] = {}
+    overrides: str | None = None
+    """Hash of what the model is told instead of what the servers say."""
 
     @property
     def id(self) -> str:
         """8 hex digits of its canonical hash."""
-        return canonical_hash(self.model_dump(mode="json"))[:8]
+        without = {"overrides"} if self.overrides is None else set()
+        return canonical_hash(self.model_dump(mode="json", exclude=without))[:8]
 
     @property
     def label(self) -> str:

@@ -371,8 +371,9 @@ def test_a_wrong_value_is_refused_with_its_place(tmp_path: Path, old: str, new: 
             'mcptrials.yaml:7: variants.v.tracker.args[1]: should be text, not 1; write "1"',
         ),
         (
-            "variants: {v: {overrides: x}}",
-            "mcptrials.yaml:6: variants.v.overrides: should be a mapping, not 'x'",
+            "variants: {v: {override: x}}",
+            "mcptrials.yaml:6: variants.v.override: 'override' is neither 'overrides' nor 'naming', so it should be a "
+            "mapping: the patch of a server; did you mean 'overrides'?",
         ),
         (
             "use: retry-it",

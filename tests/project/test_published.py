@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from mcptrials.project.published import published_schema
 
 ROOT = Path(__file__).parents[2]
-FILES = {"project": "mcptrials.schema.json", "tasks": "tasks.schema.json"}
+FILES = {"project": "mcptrials.schema.json", "tasks": "tasks.schema.json", "overrides": "overrides.schema.json"}
 
 
 def fits(kind: Any, value: Any) -> bool:

@@ -12,6 +12,7 @@ from mcptrials.audit.numbers import number_lines
 from mcptrials.audit.providers import provider_lines, tool_rows
 from mcptrials.audit.serving import Ground, Served, serve
 from mcptrials.errors import UsageError
+from mcptrials.overrides import check as check_overrides
 from mcptrials.project import Project, ServerConfig
 from mcptrials.redaction import Redactor
 from mcptrials.runner.building import Workshop
@@ -60,6 +61,7 @@ async def _check(project: Project, offline: bool, notice: Callable[[str], None])
                 lines += served[asked].lines
     finally:
         workshop.places.close()
+    lines += _override_lines(project, served)
     rows = tool_rows(list(served.values()), project.config.models)
     lines += provider_lines(rows, project.config.models, _most_shown(project, served))
     lines += await model_lines(project, offline=offline, notice=notice)
@@ -113,6 +115,29 @@ async def _serve(asked: _Asked, project: Project, workshop: Workshop) -> Served:
     ground = Ground(asked.label, asked.config, filters, environment, workshop.places, project.config.limits)
     servers = await workshop.servers(asked.variant)
     return await serve(servers[asked.name], ground)
+
+
+def _override_lines(project: Project, served: Mapping[_Asked, Served]) -> list[Line]:
+    """What a variant tells models instead is about tools that are there."""
+    lines = []
+    for variant in project.config.variants:
+        file = project.config.told_by(variant, "overrides")
+        own = project.config.servers_of(variant)
+        listings = {name: found.tools for asked, found in served.items() for name in own if _is(asked, name, own)}
+        if file is None or not all(listings.values()):
+            continue
+        try:
+            check_overrides(project.overrides_of(variant), listings, file)
+        except UsageError as exc:
+            lines.append(Line("files", "fail", exc.where or file, exc.what, exc.hint))
+        else:
+            count = len(project.overrides_of(variant).tools)
+            lines.append(Line("files", "ok", file, f"overrides {count} tools of variant {variant}"))
+    return lines
+
+
+def _is(asked: _Asked, name: str, own: Mapping[str, ServerConfig]) -> bool:
+    return asked.name == name and asked.config == own[name]
 
 
 def _most_shown(project: Project, served: Mapping[_Asked, Served]) -> int:

@@ -18,7 +18,9 @@ from mcptrials.redaction import Redactor
 @click.option("--model", "models", multiple=True, metavar="M", help="Check for this model besides the project's.")
 @click.option("--offline", is_flag=True, help="Ask no model: without it, paid ones get one tiny request each.")
 @click.option(
-    "--schema", type=click.Choice(["project", "tasks"]), help="Print the JSON Schema of these files, and end."
+    "--schema",
+    type=click.Choice(["project", "tasks", "overrides"]),
+    help="Print the JSON Schema of these files, and end.",
 )
 @common_options
 def check(**flags: Any) -> None:

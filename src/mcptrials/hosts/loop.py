@@ -5,7 +5,15 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from mcptrials import answer
-from mcptrials.events import ContractViolation, LimitReached, ModelReply, ModelRequest, PromptGiven, ServerLog
+from mcptrials.events import (
+    ContractViolation,
+    LimitReached,
+    ModelReply,
+    ModelRequest,
+    PresentationChange,
+    PromptGiven,
+    ServerLog,
+)
 from mcptrials.frozen import UserData
 from mcptrials.hosts.toolbox import Toolbox
 from mcptrials.protocols import (
@@ -62,12 +70,24 @@ class Loop(UserData):
     ) -> list[Message]:
         system = SYSTEM_PROMPT
         if self.instructions:
-            told = [session.instructions for session in sessions.values() if session.instructions]
-            system = "\n\n".join([system, *told])
+            system = "\n\n".join([system, *_told(sessions, context)])
         user = answer.ask(prompt)
         event = PromptGiven(at_ms=context.clock.now_ms(), system=system, user=user, tools=toolbox.tools)
         context.emit(event)
         return [System(system), User(user)]
+
+
+def _told(sessions: Mapping[str, ServerSession], context: HostContext) -> list[str]:
+    """The servers' instructions, as the arm overrides them."""
+    told = []
+    for name, session in sessions.items():
+        text = context.overrides.instructions_of(name, session.instructions)
+        if text != session.instructions:
+            now, before = context.clock.now_ms(), session.instructions
+            context.emit(PresentationChange(at_ms=now, policy="override", subject=name, before=before, after=text))
+        if text:
+            told.append(text)
+    return told
 
 
 async def _converse(model: Model, messages: list[Message], toolbox: Toolbox, context: HostContext) -> HostResult:

@@ -47,7 +47,7 @@ class Toolbox:
         for session in sessions.values():
             self._tell(session)
         listings = {name: session.tools for name, session in sessions.items()}
-        self.tools, changes = present_tools(listings, context.filters, context.dialect)
+        self.tools, changes = present_tools(listings, context.filters, context.dialect, context.overrides)
         self._by_name: dict[str, ToolShown] = {tool.shown_name: tool for tool in self.tools}
         self._schemas = {(name, tool["name"]): tool.get("inputSchema") for name in listings for tool in listings[name]}
         self._promised = {
@@ -121,13 +121,16 @@ class Toolbox:
     def _taker(self, name: str) -> ServerSession | None:
         """Who gets a call by a name that was not shown: the only server there is, whose own answer is worth seeing.
 
-        Never by a way around the filter: a tool that is hidden, or that nobody declared to be harmless, stays so.
+        Never by a way around the filter: a tool that is hidden, or that nobody declared to be harmless, stays so; and
+        one that has another name for the model is reached by that alone.
         """
         if len(self._sessions) != 1:
             return None
         server, session = next(iter(self._sessions.items()))
         allowed = self._context.filters.get(server, ToolFilter()).shows({"name": name})
-        return session if allowed else None
+        overrides = self._context.overrides
+        renamed = (server, name) in self._schemas and bool(overrides.naming or overrides.of(server, name))
+        return session if allowed and not renamed else None
 
     def _called(self, plan: _Plan) -> ToolCalled:
         checkable = not (plan.unknown or plan.unreadable)

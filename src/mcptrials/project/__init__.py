@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcptrials.environment import EnvironmentSpec
 from mcptrials.errors import UsageError
-from mcptrials.project.checks import make_config
+from mcptrials.overrides import NOTHING, Overrides
+from mcptrials.project.checks import load_overrides, make_config
 from mcptrials.project.config import HostConfig, ModelConfig, ProjectConfig, ServerConfig
 from mcptrials.project.secrets import Expander, literal_secrets, task_secrets
 from mcptrials.project.setting import override
@@ -44,6 +45,8 @@ class Project:
     suite: Suite
     secrets: Mapping[str, str]
     """Name -> value, for redaction; never written."""
+    overrides: Mapping[str, Overrides] = field(default_factory=dict)
+    """What the model is told instead of what the servers say, by variant."""
 
     @classmethod
     def load(
@@ -68,10 +71,14 @@ class Project:
         try:
             config = make_config(source, value)
             suite = load_suite(config, source)
+            overrides = {
+                name: load_overrides(config, name, source.path.parent, source.where(("variants", name)))
+                for name in config.variants
+            }
         except UsageError as exc:
             raise expander.scrubbed(exc, value) from exc
         secrets = expander.secrets | literal_secrets(value) | task_secrets(suite.tasks)
-        return cls(source.path, config, suite, secrets)
+        return cls(source.path, config, suite, secrets, overrides)
 
     @property
     def dir(self) -> Path:
@@ -93,6 +100,9 @@ class Project:
         declared = self.config.environment is not None or task.environment is not None
         return server.writes or ("allowed" if declared else "denied")
 
+    def overrides_of(self, variant: str) -> Overrides:
+        return self.overrides.get(variant, NOTHING)
+
     def names(self) -> tuple[tuple[str, str], ...]:
         """What of the project is named in every file of a run: each noun with a name."""
         config = self.config
@@ -102,6 +112,7 @@ class Project:
             *(("variant name", name) for name in config.variants),
             *(("model", model.model) for model in config.models),
             *(("host", host.host) for host in config.hosts),
+            *(("tool", name) for each in self.overrides.values() for name in each.names()),
             *(("reader", name) for name in (config.environment.readers if config.environment else ())),
         )
 
@@ -119,6 +130,7 @@ class Project:
                         model=model.model,
                         model_settings=endpoint | model.settings,
                         host_settings=host.settings,
+                        overrides=self.overrides_of(variant).hash,
                     )
                     arms[arm.id] = (arm, model, host)
         return arms

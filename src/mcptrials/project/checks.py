@@ -3,7 +3,8 @@
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -11,9 +12,10 @@ from mcptrials import plugins
 from mcptrials.environment import parse_reader
 from mcptrials.environment.spec import pattern_names
 from mcptrials.errors import UsageError
+from mcptrials.overrides import NOTHING, Naming, Overrides
 from mcptrials.project.config import HostConfig, ProjectConfig
 from mcptrials.project.readers import check_reader
-from mcptrials.source import Key, Keys, Source, below, explain, nearest
+from mcptrials.source import Key, Keys, Source, below, explain, load_source, nearest
 
 
 def make_config(source: Source, value: Any) -> ProjectConfig:
@@ -28,7 +30,10 @@ def make_config(source: Source, value: Any) -> ProjectConfig:
         raise explain(source, exc) from exc
     for name, variant in config.variants.items():
         for server, patch in variant.items() if isinstance(variant, dict) else ():
-            _check_patch(source, config, ("variants", name, server), patch)
+            if isinstance(patch, str):
+                _check_told(source, config, ("variants", name, server), patch)
+            else:
+                _check_patch(source, config, ("variants", name, server), patch)
     _check_twins(source, "models", [(each.model, each.base_url, each.schema_, each.settings) for each in config.models])
     _check_twins(source, "hosts", list(config.hosts))
     for index, model in enumerate(config.models):
@@ -41,15 +46,12 @@ def make_config(source: Source, value: Any) -> ProjectConfig:
     for name, reader in config.environment.readers.items() if config.environment else ():
         with _placed(source, "environment", "readers", name):
             check_reader(parse_reader(reader), config, source.path.parent, pattern_names(name))
-    return config
+    return _by_naming(config) if config.naming else config
 
 
 def _check_patch(source: Source, config: ProjectConfig, key: Keys, patch: dict[str, Any]) -> None:
     """A variant's patch of one server."""
     server = str(key[-1])
-    if server == "overrides" and server not in config.servers:
-        what = "description overrides are not supported yet"
-        raise UsageError(what, where=source.where(key), hint="remove the key")
     if server not in config.servers:
         hint = nearest(server, config.servers)
         raise UsageError(f"there is no server {server!r} to patch", where=source.where(key), hint=hint)
@@ -57,6 +59,58 @@ def _check_patch(source: Source, config: ProjectConfig, key: Keys, patch: dict[s
         config.patched(server, patch)
     except ValidationError as exc:
         raise explain(source, exc, below(*key)) from exc
+
+
+def _check_told(source: Source, config: ProjectConfig, key: Keys, said: str) -> None:
+    """A key of a variant that is no patch of a server."""
+    where = source.where(key)
+    if key[-1] == "naming":
+        if said not in get_args(Naming):
+            raise UsageError(f"there is no naming {said!r}", where=where, hint=nearest(said, get_args(Naming)))
+        if config.naming:
+            raise UsageError("the project's 'naming' names the tools of every variant", where=where, hint="remove one")
+    elif key[-1] != "overrides":
+        hint = nearest(str(key[-1]), [*config.servers, "overrides", "naming"])
+        what = f"{key[-1]!r} is neither 'overrides' nor 'naming', so it should be a mapping: the patch of a server"
+        raise UsageError(what, where=where, hint=hint)
+
+
+def _by_naming(config: ProjectConfig) -> ProjectConfig:
+    """Every variant once by each way to name tools."""
+    variants = {
+        f"{name}-{naming}": {**variant, "naming": naming}
+        for name, variant in config.variants.items()
+        if isinstance(variant, dict)
+        for naming in dict.fromkeys(config.naming)
+    }
+    others = {name: variant for name, variant in config.variants.items() if not isinstance(variant, dict)}
+    return config.model_copy(update={"variants": variants | others})
+
+
+def load_overrides(config: ProjectConfig, variant: str, folder: Path, where: str) -> Overrides:
+    """What a variant tells models instead of what the servers say.
+
+    Raises:
+        UsageError: with file, line, key and the nearest valid name.
+    """
+    file, naming = config.told_by(variant, "overrides"), config.told_by(variant, "naming")
+    told = NOTHING
+    if file is not None:
+        source = load_source(_overrides_file(folder, file, where))
+        try:
+            told = Overrides.model_validate({} if source.value is None else source.value)
+        except ValidationError as exc:
+            raise explain(source, exc) from exc
+    if naming and told.naming:
+        what = f"both the variant and {file} say how tools are named"
+        raise UsageError(what, where=where, hint="remove one 'naming'")
+    return told.model_copy(update={"naming": naming}) if naming else told
+
+
+def _overrides_file(folder: Path, file: str, where: str) -> Path:
+    if not file or "\0" in file:
+        raise UsageError("this is no path of a file", where=where, hint="write overrides: overrides.yaml")
+    return folder / file
 
 
 def _check_twins(source: Source, kind: str, plugs: list[Any]) -> None:

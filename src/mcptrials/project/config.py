@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from mcptrials.dialect import Dialect, dialect_of
 from mcptrials.environment import EnvironmentSpec
 from mcptrials.frozen import Items, UserData, whole_number, wrong_key
+from mcptrials.overrides import Naming
 from mcptrials.project.endpoint import check_header, check_url, has_user
 from mcptrials.protocols import Limits
 from mcptrials.task import MAX_TRIALS, Task
@@ -188,8 +189,8 @@ def _can_be_a_path(value: str) -> str:
 
 
 FileName = Annotated[str, AfterValidator(_can_be_a_path)]
-Variant = dict[str, dict[str, Any]] | Literal["none"]
-"""Patches by server name, or `none`: no server at all."""
+Variant = dict[str, dict[str, Any] | str] | Literal["none"]
+"""Patches by server name, `overrides: FILE`, `naming`; or `none`: no server at all."""
 
 
 class ProjectConfig(UserData):
@@ -198,6 +199,8 @@ class ProjectConfig(UserData):
     version: Literal[1]
     servers: Annotated[dict[str, ServerConfig], AfterValidator(_names)] = Field(min_length=1)
     variants: Annotated[dict[str, Variant], AfterValidator(_names)] = Field(default={"base": {}}, min_length=1)
+    naming: Items[Naming] = ()
+    """Each variant once by each of these ways to name tools."""
     environment: EnvironmentSpec | None = None
     models: Items[Annotated[ModelConfig, BeforeValidator(_model)]] = Field(min_length=1)
     hosts: Items[Annotated[HostConfig, BeforeValidator(_host)]] = Field(
@@ -233,9 +236,16 @@ class ProjectConfig(UserData):
     def servers_of(self, variant: str) -> dict[str, ServerConfig]:
         """The servers of a variant: every server, with the variant's patches."""
         patches = self.variants[variant]
-        return (
-            {} if isinstance(patches, str) else {name: self.patched(name, patches.get(name)) for name in self.servers}
-        )
+        if isinstance(patches, str):
+            return {}
+        own = {name: patch for name, patch in patches.items() if not isinstance(patch, str)}
+        return {name: self.patched(name, own.get(name)) for name in self.servers}
+
+    def told_by(self, variant: str, key: Literal["overrides", "naming"]) -> str | None:
+        """What a variant's key says that is no patch of a server."""
+        patches = self.variants[variant]
+        said = None if isinstance(patches, str) else patches.get(key)
+        return said if isinstance(said, str) else None
 
     def patched(self, server: str, patch: Mapping[str, Any] | None) -> ServerConfig:
         return self.servers[server].patched(patch or {})

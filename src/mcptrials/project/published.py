@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel
 
 from mcptrials.environment import EnvironmentSpec
+from mcptrials.overrides import Overrides
 from mcptrials.plugins import BUILT_IN
 from mcptrials.project.config import ProjectConfig
 from mcptrials.protocols import Limits
@@ -20,7 +21,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _SAID = {
     "ProjectConfig.version": "The version of this file's form.",
     "ProjectConfig.servers": "The MCP servers, by name; all are connected in every trial.",
-    "ProjectConfig.variants": "Alternatives of the servers, by name; each is an arm of its own.",
+    "ProjectConfig.variants": "Alternatives, by name; each is an arm. Patches of servers, overrides: FILE, naming.",
     "ProjectConfig.environment": "The world of a trial; without it only tools that say they read are shown.",
     "ProjectConfig.models": "The models, as ADAPTER:NAME or with settings; each is an arm of its own.",
     "ProjectConfig.hosts": "What puts a model in front of the servers.",
@@ -92,8 +93,10 @@ _SAID = {
 """Descriptions of keys whose fields carry none."""
 
 
-def published_schema(kind: Literal["project", "tasks"]) -> dict[str, Any]:
-    """The schema of `mcptrials.yaml`, or of task files."""
+def published_schema(kind: Literal["project", "tasks", "overrides"]) -> dict[str, Any]:
+    """The schema of `mcptrials.yaml`, of task files, or of files of overrides."""
+    if kind == "overrides":
+        return {"$schema": DRAFT, "title": "mcptrials overrides", **_described(Overrides)}
     return _project() if kind == "project" else _tasks()
 
 

@@ -12,6 +12,7 @@ from anyio import to_thread
 from mcptrials.dialect import Dialect
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.models.patient import Pause
+from mcptrials.overrides import NOTHING, Overrides
 from mcptrials.presentation import ToolFilter
 from mcptrials.protocols import (
     Grader,
@@ -86,6 +87,7 @@ class ArmBench:
     dialect: Dialect
     promised: Mapping[str, Promised] = field(default_factory=dict)
     """By server."""
+    overrides: Overrides = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> Outc
                 filters=task.filters[arm.arm.variant],
                 settings=arm.settings,
                 dialect=arm.dialect,
+                overrides=arm.overrides,
             )
             for name, server in arm.servers.items():
                 channels[name] = await stack.enter_async_context(server.open(place))

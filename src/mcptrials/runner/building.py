@@ -21,7 +21,7 @@ from mcptrials.runner import preflight
 from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
-from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning
+from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning, unseen_warning
 from mcptrials.runner.watchdog import watched
 from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
@@ -120,10 +120,14 @@ class Workshop:
         self.facts[variant] = {name: self._maker.with_launch(each, configs[name]) for name, each in facts.items()}
         for task in self.suite.tasks:
             preflight.refuse_unknown_tools(self.facts[variant], self._readers(task))
+        overrides = self.project.overrides_of(variant)
+        preflight.refuse_overrides(overrides, self.facts[variant], self.project.config.told_by(variant, "overrides"))
         for filters in self.filters(variant):
-            preflight.refuse_empty_toolset(self.facts[variant], filters)
+            preflight.refuse_empty_toolset(self.facts[variant], filters, overrides)
             for model in self.project.config.models:
                 preflight.refuse_tools(model, self.facts[variant], filters)
+        if warning := unseen_warning(variant, overrides, self.project.config.hosts):
+            self._listener.warn(warning)
         rules = self._filters(self.suite.tasks[0], configs)
         for name, config in configs.items():
             shown = [tool for tool in facts[name].tools if rules[name].shows(tool)]
@@ -221,6 +225,7 @@ class Workshop:
                 promised={
                     name: Promised(each.version, each.tools_hash) for name, each in self.facts[arm.variant].items()
                 },
+                overrides=self.project.overrides_of(arm.variant),
             )
             for arm_id, (arm, model, host) in self.project.arms().items()
         }

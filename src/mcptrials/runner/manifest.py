@@ -60,6 +60,11 @@ def make_manifest(
         "environment": config.environment.model_dump(mode="json", by_alias=True) if config.environment else None,
         "arms": [{"id": arm.id, **arm.model_dump(mode="json")} for arm in arms],
         "variants": config.model_dump(mode="json")["variants"],
+        "overrides": {
+            name: each.model_dump(mode="json", exclude_unset=True)
+            for name, each in project.overrides.items()
+            if each.hash
+        },
         "servers": {name: server.model_dump(mode="json") for name, server in config.servers.items()},
         "server_hashes": _server_hashes(project),
     }

@@ -18,6 +18,8 @@ from mcptrials.environment.remains import ReadError
 from mcptrials.errors import HarnessError, ProviderError, ServerError, TrialError, UsageError
 from mcptrials.events import ToolShown
 from mcptrials.models.patient import Patient, Pause, RetryPolicy
+from mcptrials.overrides import NOTHING, Overrides
+from mcptrials.overrides import check as check_overrides
 from mcptrials.presentation import ToolFilter, present_tools
 from mcptrials.project import ModelConfig, Project, ServerConfig
 from mcptrials.protocols import Model, Place, Reply, Server, SessionHooks, Startable, User
@@ -191,13 +193,24 @@ def refuse_unknown_tools(facts: Mapping[str, ServerFacts], readers: Iterable[Rea
                 raise UsageError(what, where=f"server {server!r}", hint=nearest(tool, names))
 
 
-def refuse_empty_toolset(facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter]) -> None:
+def refuse_overrides(overrides: Overrides, facts: Mapping[str, ServerFacts], file: str | None) -> None:
+    """What is told instead must be about something that is there.
+
+    Raises:
+        UsageError: names the nearest that is.
+    """
+    check_overrides(overrides, {name: each.tools for name, each in facts.items()}, file or "naming")
+
+
+def refuse_empty_toolset(
+    facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter], overrides: Overrides = NOTHING
+) -> None:
     """A model that sees no tool evaluates no server.
 
     Raises:
         UsageError: names the key that shows tools.
     """
-    shown, _ = present_tools({name: each.tools for name, each in facts.items()}, filters)
+    shown, _ = present_tools({name: each.tools for name, each in facts.items()}, filters, overrides=overrides)
     if facts and not shown:
         denied = any(each.writes == "denied" for each in filters.values())
         what = "no tool is shown to the model"

@@ -11,8 +11,9 @@ from mcptrials.environment import PythonReader, Reader, TrialPlaces
 from mcptrials.environment.command import run_command
 from mcptrials.environment.reader import ReadError, last_line
 from mcptrials.errors import HarnessError, UsageError
+from mcptrials.overrides import Overrides
 from mcptrials.presentation import RawTool, read_only
-from mcptrials.project import ProjectConfig, ServerConfig
+from mcptrials.project import HostConfig, ProjectConfig, ServerConfig
 from mcptrials.protocols import Place, Server
 from mcptrials.redaction import Redactor, looks_secret
 from mcptrials.runner.launch import Launch, LaunchError, find_launch, is_package_runner
@@ -35,6 +36,17 @@ def sharing_warning(name: str, config: ServerConfig, shown: Iterable[RawTool], c
         return None
     what = f"server {name!r} runs once for all trials, {concurrency} at a time, and its tools may write"
     return f"{what}: what one trial changes, others see; set concurrency: 1, or name {{trial_dir}} in a header"
+
+
+def unseen_warning(variant: str, overrides: Overrides, hosts: Iterable[HostConfig]) -> str | None:
+    """Our own loop shows models no titles and no annotations, and instructions only where it is told to."""
+    loops = [host for host in hosts if host.host == "loop"]
+    silent = any(not host.settings.get("instructions") for host in loops)
+    said = {key for tool in overrides.tools.values() for key in tool.model_fields_set & {"title", "annotations"}}
+    said |= {"instructions"} if overrides.instructions and silent else set()
+    if not loops or not said:
+        return None
+    return f"variant {variant!r} overrides {' and '.join(sorted(said))}, which host loop does not show to the model"
 
 
 class ServerMaker:

@@ -29,7 +29,7 @@ _MANIFEST_IDS = (
     *("project_trials", "concurrency", "limits", "max_invalid", "use"),
     *("suite_hash", "task_hashes", "environment_hashes", "server_hashes"),
 )
-_ARM_IDS = ("id", "variant", "host", "model")
+_ARM_IDS = ("id", "variant", "host", "model", "overrides")
 
 
 def _fields(model: type[BaseModel], ids: frozenset[str]) -> dict[str, Shape]:
@@ -75,6 +75,7 @@ def manifest_shape() -> Shape:
         "environment": {"readers": {}},
         "arms": {**dict.fromkeys(_ARM_IDS, "keep"), "model_settings": {}, "host_settings": {}},
         "variants": {"*": {"*": {}}},
+        "overrides": {"*": {"tools": {"*": {"name": "keep"}}, "instructions": {}, "naming": "keep"}},
         "servers": {"*": {}},
         "preflight": {"*": {"*": {"tools_hash": "keep"}}},
     }
