@@ -29,6 +29,7 @@ _PUBLIC = {
     "Transcript": "mcptrials.transcript",
     "Trial": "mcptrials.trial",
     "UsageError": "mcptrials.errors",
+    "compare": "mcptrials.comparison",
     "match_answer": "mcptrials.graders.answer",
     "run": "mcptrials.runner",
     "run_async": "mcptrials.runner",

@@ -1,22 +1,21 @@
 """`mcptrials show`: a run's tables, or one trial's transcript."""
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mcptrials.cli.outcome import Outcome, end
+from mcptrials.cli.run_names import project_dir, run_by_name
 from mcptrials.cli.screen import common_options, output
 from mcptrials.cli.tables import print_summary
 from mcptrials.cli.transcript_page import print_transcript
 from mcptrials.errors import UsageError
-from mcptrials.project import project_file
 from mcptrials.record import Record
 from mcptrials.report import summarise
-from mcptrials.source import load_sources, nearest
-from mcptrials.store import Run, find_run, log_look
+from mcptrials.source import nearest
+from mcptrials.store import Run, log_look
 
 
 @click.command()
@@ -30,9 +29,9 @@ def show(run_name: str | None, trial_name: str | None, **flags: Any) -> None:
     RUN is a run's id or folder, by default the newest. TRIAL is a task id (its first trial that failed, else its
     first), with `-N` for its Nth trial.
     """
-    run = _find(run_name, flags)
+    run = run_by_name(run_name, flags)
     if run.manifest["split"] == "held_out":
-        log_look(_project_dir(run, flags), "show", run.run_id)
+        log_look(project_dir(run, flags), "show", run.run_id)
     if trial_name is None:
         summary = summarise(run)
         if not flags["as_json"]:
@@ -44,35 +43,6 @@ def show(run_name: str | None, trial_name: str | None, **flags: Any) -> None:
         print_transcript(output(), run, record, transcript, full=flags["full"])
     events = [event.model_dump() for event in transcript.events]
     end(Outcome({"record": record.model_dump(), "events": events}))
-
-
-def _find(run_name: str | None, flags: Mapping[str, Any]) -> Run:
-    """A run given by its folder needs no project."""
-    if run_name is not None:
-        try:
-            return Run.load(run_name)
-        except UsageError:
-            if "/" in run_name:
-                raise
-    return find_run(_runs_dir(flags), run_name)
-
-
-def _runs_dir(flags: Mapping[str, Any]) -> Path:
-    """Only one key of the project file is read: a run can be shown without keys, and while tasks are being edited."""
-    path = project_file(Path(flags["project_file"]))
-    project = load_sources(path)[0].value
-    replaced = dict(setting.partition("=")[::2] for setting in flags["settings"])
-    runs = replaced.get("runs") or (project.get("runs") if isinstance(project, dict) else None) or "runs"
-    return path.resolve().parent / os.path.expandvars(str(runs))
-
-
-def _project_dir(run: Run, flags: Mapping[str, Any]) -> Path:
-    """Where the run's project keeps its ledger: by the project file, if the run is one of its runs."""
-    runs_dir = run.folder.resolve().parent
-    file = project_file(Path(flags["project_file"]))
-    if file.exists() and _runs_dir(flags).resolve() == runs_dir:
-        return file.parent
-    return runs_dir.parent
 
 
 def find_trial(run: Run, name: str) -> Record:

@@ -27,7 +27,8 @@ def print_summary(console: Console, summary: Row) -> None:
     _print_notes(console, summary)
 
 
-def _table(title: str, columns: Sequence[str], left: int = 1) -> Table:
+def new_table(title: str, columns: Sequence[str], left: int = 1) -> Table:
+    """An empty table; the columns after the first `left` are numbers."""
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         words = index < left or column == "why not"
@@ -46,7 +47,7 @@ def _arm_column(labels: Mapping[str, str]) -> list[str]:
 
 def _tasks(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
     columns = ["task", *_arm_column(labels), "passed", "rate", "calls", "time", "why not"]
-    table = _table("Tasks", columns, left=len(columns) - 5)
+    table = new_table("Tasks", columns, left=len(columns) - 5)
     for row in rows:
         scored = row["passed"] + row["failed"]
         table.add_row(
@@ -70,7 +71,7 @@ def _why(row: Row) -> str:
 
 def _classes(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
     columns = ["class", *_arm_column(labels), "tasks", "passed", "rate", "95 % interval"]
-    table = _table("Classes", columns, left=len(columns) - 4)
+    table = new_table("Classes", columns, left=len(columns) - 4)
     for row in rows:
         scored = row["passed"] + row["failed"]
         table.add_row(
@@ -86,7 +87,7 @@ def _classes(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
 
 def _tools(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
     columns = ["tool", *_arm_column(labels), "calls", "errors", "bad arguments", "p50", "p95", "result"]
-    table = _table("Tools", columns, left=len(columns) - 6)
+    table = new_table("Tools", columns, left=len(columns) - 6)
     for row in rows:
         name = f"{row['name']} (no such tool)" if row["unknown"] else row["name"]
         table.add_row(
@@ -106,7 +107,7 @@ def _arms(summary: Row) -> Table:
     """The headline: success, pass@k and pass^k of each arm at the largest k that all tasks allow."""
     columns = ["arm", "measure", "value", "95 % interval", "SE", "trials passed", "not scored"]
     scope = "this task only" if len({row["task_id"] for row in summary["tasks"]}) == 1 else "tasks like these"
-    table = _table(f"Result: mean over tasks, interval for {scope}", columns, left=2)
+    table = new_table(f"Result: mean over tasks, interval for {scope}", columns, left=2)
     for row in summary["arms"]:
         table.add_row(
             safe(row["label"]),

@@ -1,6 +1,8 @@
 """Run: the reader of a run folder."""
 
+import gc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +120,8 @@ class Run:
 
     def records(self) -> tuple[Record, ...]:
         """One record per trial: the first that was scored, else the last attempt."""
-        return first_scored(self.attempts())
+        with _without_collection():
+            return first_scored(self.attempts())
 
     def trials_frame(self) -> "pandas.DataFrame":
         """A pandas frame with a row per trial and the record's names as columns; `passed` is None when not scored.
@@ -148,6 +151,18 @@ class Run:
             UsageError: the transcript is missing or damaged.
         """
         return Transcript(_events(self.folder / record.transcript, beginning=b'{"kind":"tool_')).calls
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """While thousands of records are made that all stay, looking for garbage among them takes most of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _events(path: Path, beginning: bytes = b"") -> Iterator[Event]:

@@ -1,0 +1,44 @@
+"""Runs as the command line names them, and where their project is."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mcptrials.errors import UsageError
+from mcptrials.project import project_file
+from mcptrials.source import load_sources
+from mcptrials.store import Run, find_run
+
+
+def run_by_name(run_name: str | None, flags: Mapping[str, Any]) -> Run:
+    """A run by id or folder, else the newest; one given by its folder needs no project.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if run_name is not None:
+        try:
+            return Run.load(run_name)
+        except UsageError:
+            if "/" in run_name:
+                raise
+    return find_run(_runs_dir(flags), run_name)
+
+
+def _runs_dir(flags: Mapping[str, Any]) -> Path:
+    """Only one key of the project file is read: a run can be shown without keys, and while tasks are being edited."""
+    path = project_file(Path(flags["project_file"]))
+    project = load_sources(path)[0].value
+    replaced = dict(setting.partition("=")[::2] for setting in flags["settings"])
+    runs = replaced.get("runs") or (project.get("runs") if isinstance(project, dict) else None) or "runs"
+    return path.resolve().parent / os.path.expandvars(str(runs))
+
+
+def project_dir(run: Run, flags: Mapping[str, Any]) -> Path:
+    """Where the run's project keeps its ledger: by the project file, if the run is one of its runs."""
+    runs_dir = run.folder.resolve().parent
+    file = project_file(Path(flags["project_file"]))
+    if file.exists() and _runs_dir(flags).resolve() == runs_dir:
+        return file.parent
+    return runs_dir.parent
