@@ -36,7 +36,7 @@ def print_comparison(console: Console, document: Row) -> None:
 
 
 def _print_one(console: Console, found: Row, document: Row) -> None:
-    console.print(safe(f"{found['b']['name']} minus {found['a']['name']}", "bold"))
+    console.print(safe("{1} minus {0}".format(*side_names(found)), "bold"))
     console.print(safe(_paired_line(found, document["scope"])))
     console.print(_sides(found))
     if measures := [row for row in found["measures"] if row["a"] is not None]:
@@ -50,6 +50,16 @@ def _print_one(console: Console, found: Row, document: Row) -> None:
     console.print(safe(verdict_line(found), _COLOURS[found["verdict"]]))
     if power := found.get("power"):
         console.print(safe(power["line"]))
+
+
+def side_names(found: Row) -> tuple[str, str]:
+    """What tells the two sides apart, and no more."""
+    a, b = found["a"], found["b"]
+    if a["run_id"] == b["run_id"]:
+        key = "variant" if a["variant"] != b["variant"] else "label" if a["label"] != b["label"] else "arm"
+    else:
+        key = "run_id" if a["variant"] == b["variant"] else "name"
+    return a[key], b[key]
 
 
 def verdict_line(found: Row) -> str:
@@ -80,12 +90,12 @@ def _paired_line(found: Row, scope: str) -> str:
 
 def _sides(found: Row) -> Table:
     rows = new_table("Success", ["", "rate", "95 % interval", "trials passed", "not scored", "distinct"])
-    for key in ("a", "b"):
+    for key, name in zip(("a", "b"), side_names(found), strict=True):
         side = found[key]
         trials = side["passed"] + side["failed"]
         interval = "" if side["ci_low"] is None else f"[{100 * side['ci_low']:.1f}, {100 * side['ci_high']:.1f}]"
         rows.add_row(
-            safe(side["name"]),
+            safe(name),
             percent(side["rate"]),
             interval,
             f"{side['passed']} of {trials}",
@@ -178,9 +188,15 @@ def _tools(tools: Row) -> Iterator[str]:
     if not changes:
         yield "the tool lists are the same"
     for each in changes[:SHOWN]:
-        yield f"tools: {each['subject']} {each['path']}: {_value(each['before'])} -> {_value(each['after'])}"
+        yield f"tools: {each['subject']} {_tool_change(each)}"
     if more := len(changes[SHOWN:]) + tools["left_out"]:
         yield f"tools: {more} more differences"
+
+
+def _tool_change(change: Row) -> str:
+    if change["path"] == "$":
+        return "is new" if change["before"] is None else "is gone"
+    return f"{change['path']}: {_value(change['before'])} -> {_value(change['after'])}"
 
 
 def _errors(errors: Row) -> Iterator[str]:

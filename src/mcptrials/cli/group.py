@@ -12,6 +12,7 @@ TABLE = {
     "init": ("mcptrials.cli.init:init", "Write a first project for a server: mcptrials.yaml and drafts of tasks."),
     "check": ("mcptrials.cli.check:check", "Check files, servers, tools by provider and models, before a run."),
     "run": ("mcptrials.cli.run:run", "Run the suite: every task, every arm, every trial; --resume goes on."),
+    "try": ("mcptrials.cli.trying:try_", "Try a change: overrides.yaml or another server, against what is there."),
     "compare": ("mcptrials.cli.compare:compare", "Compare runs or arms, task by task: better, worse, or inconclusive."),
     "show": ("mcptrials.cli.show:show", "Show a run's tables, or one trial's transcript."),
 }

@@ -18,6 +18,7 @@ from mcptrials.redaction import Redactor
 from mcptrials.report import summarise
 from mcptrials.runner import RunOptions, RunResult, Silent
 from mcptrials.runner import run as run_project
+from mcptrials.store import Run
 from mcptrials.store.disk import write_whole, writing
 
 
@@ -63,17 +64,23 @@ def report(result: RunResult, flags: Mapping[str, Any], warnings: Sequence[str] 
     Args:
         warnings: what the run's preparation warned of.
     """
-    summary = summarise(result.run)
-    summary["warnings"] = [*warnings, *summary["warnings"]]
-    with writing(result.run.folder):
-        write_whole(result.run.folder / "summary.json", dump_text(summary).encode() + b"\n")
+    summary = written_summary(result.run, warnings)
     if not flags["as_json"]:
         print_summary(output(), summary)
     if summary["complete"]:
         return Outcome(summary, DONE, tuple(summary["warnings"]))
-    what = "stopped before the end" if result.stopped else _why_incomplete(summary)
+    what = "stopped before the end" if result.stopped else why_incomplete(summary)
     error = {"what": what, "where": None, "hint": f"go on with: {_resume_command(result.run.folder, flags)}"}
     return Outcome(summary, INCOMPLETE, tuple(summary["warnings"]), error)
+
+
+def written_summary(run: Run, warnings: Sequence[str] = ()) -> dict[str, Any]:
+    """The summary of a run, as it is written to its folder."""
+    summary = summarise(run)
+    summary["warnings"] = [*warnings, *summary["warnings"]]
+    with writing(run.folder):
+        write_whole(run.folder / "summary.json", dump_text(summary).encode() + b"\n")
+    return summary
 
 
 def _resume_command(folder: Path, flags: Mapping[str, Any]) -> str:
@@ -86,7 +93,8 @@ def _resume_command(folder: Path, flags: Mapping[str, Any]) -> str:
     return shlex.join(words)
 
 
-def _why_incomplete(summary: Mapping[str, Any]) -> str:
+def why_incomplete(summary: Mapping[str, Any]) -> str:
+    """In a line, of a run that went to its end."""
     if summary["missing"]:
         return f"{summary['missing']} of {summary['planned']} trials were not run"
     unscored = summary["totals"]["invalid"]

@@ -1,0 +1,300 @@
+"""Comparing runs and arms: what is paired, what is refused, and which verdict holds."""
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.hand_made import BASE, NEW, manifest, record, run_of, task
+
+from mcptrials import compare
+from mcptrials.errors import UsageError
+from mcptrials.record import Record
+from mcptrials.store import Run
+from mcptrials.trial import Arm
+
+HASH = {"task_hash": "t", "environment_hash": "e"}
+
+
+def side(
+    folder: Path, passes: dict[str, Sequence[Any]], arm: Arm = BASE, tasks: Any = None, keys: Any = None, **stated: Any
+) -> Run:
+    """A run of one arm: by task, 1, 0, or None for a trial that is not scored."""
+    verdicts = {1: "passed", 0: "failed", None: "invalid"}
+    records = [
+        record(task_id, number, verdicts[passed], arm=arm, **(HASH | (keys or {})))  # type: ignore[arg-type]
+        for task_id, values in passes.items()
+        for number, passed in enumerate(values, 1)
+    ]
+    trials = max(map(len, passes.values()), default=1)
+    stated = {"run_id": folder.name, **stated}
+    return run_of(folder, manifest(tasks or [task(each) for each in passes], (arm,), trials or 1, **stated), records)
+
+
+def only(document: dict[str, Any]) -> dict[str, Any]:
+    [found] = document["comparisons"]
+    return found  # type: ignore[no-any-return]
+
+
+def test_the_difference_is_b_less_a_over_the_tasks_of_both(tmp_path: Path) -> None:
+    """Twelve tasks of four trials; the numbers are those of an enumeration of all 2^12 sign flips."""
+    c_a, c_b = (1, 2, 4, 0, 3, 2, 4, 1, 3, 2, 4, 2), (2, 3, 4, 1, 4, 2, 4, 3, 3, 4, 4, 2)
+    runs = [
+        side(tmp_path / name, {f"t{i}": [1] * c + [0] * (4 - c) for i, c in enumerate(counts)})
+        for name, counts in (("a", c_a), ("b", c_b))
+    ]
+    found = only(compare(*runs))
+    assert (found["a"]["rate"], found["b"]["rate"]) == pytest.approx((sum(c_a) / 48, sum(c_b) / 48))
+    assert found["difference"] == pytest.approx((sum(c_b) - sum(c_a)) / 48)
+    flips = [(b - a) / 4 for a, b in zip(c_a, c_b, strict=True)]
+    seen = abs(sum(flips))
+    extreme = sum(
+        abs(sum(-d if bits >> i & 1 else d for i, d in enumerate(flips))) >= seen - 1e-9 for bits in range(2**12)
+    )
+    assert found["p_exact"] == pytest.approx(extreme / 2**12)
+    assert (found["verdict"], found["n_tasks"], found["n_changed"]) == ("better", 12, sum(d != 0 for d in flips))
+    assert only(compare(*reversed(runs)))["verdict"] == "worse"
+    assert only(compare(*reversed(runs)))["difference"] == pytest.approx(-found["difference"])
+
+
+def test_only_equal_tasks_are_paired_and_the_others_are_named(tmp_path: Path) -> None:
+    a = side(tmp_path / "a", {"gone": [1], "same": [1], "edited": [1], "world": [1]})
+    b = side(tmp_path / "b", {"same": [0], "edited": [0], "world": [0], "new": [0]})
+    lines = (tmp_path / "b" / "records" / "w1.jsonl").read_text().splitlines()
+    values = [json.loads(line) for line in lines]
+    values[1]["task_hash"], values[2]["environment_hash"] = "other", "other"
+    (tmp_path / "b" / "records" / "w1.jsonl").write_text("".join(json.dumps(each) + "\n" for each in values))
+    assert only(compare(a, b))["tasks"] == {
+        "paired": ["same"],
+        "added": ["new"],
+        "removed": ["gone"],
+        "edited": [{"task_id": "edited", "what": "task"}, {"task_id": "world", "what": "environment"}],
+        "untried": [],
+    }
+
+
+def test_other_graders_are_another_task(tmp_path: Path) -> None:
+    def graded(version: str) -> Any:
+        return {"graders": [{"type": "judge", "name": "j", "passed": True, "hash": version}]}
+
+    a, b = (side(tmp_path / each, {"t": [1], "u": [1]}, keys=graded(each)) for each in "ab")
+    with pytest.raises(UsageError, match=r"every common task was edited: t \(graders\), u \(graders\)"):
+        compare(a, b)
+
+
+@pytest.mark.parametrize(
+    ("field", "other", "said"),
+    [
+        ("model", {"arm": Arm(variant="base", host="loop", model="openai:m")}, '"scripted:s.yaml"'),
+        ("host", {"keys": {"agent_harness": "loop-2"}}, "loop-2"),
+        ("effective_model", {"keys": {"effective_model": "m-2026"}}, "m-2026"),
+        ("limits", {"limits": {"turns": 3}}, '{"turns":3}'),
+        ("policies", {"servers": {"s": {"tools": {"hide": ["x"]}}}}, "hide"),
+        ("judges", {"judges": [{"model": "j"}]}, "judges differs"),
+    ],
+)
+def test_an_unequal_condition_is_refused_by_name_unless_it_is_allowed(
+    tmp_path: Path, field: str, other: Any, said: str
+) -> None:
+    stated = {"limits": {"turns": 9}, "servers": {"s": {"tools": {"hide": []}}}}
+    a = side(tmp_path / "a", {"t": [1]}, keys={"effective_model": "m-2025"}, **stated)
+    keys = {"effective_model": "m-2025"} | other.pop("keys", {})
+    b = side(tmp_path / "b", {"t": [0]}, keys=keys, **stated | other)
+    with pytest.raises(UsageError) as caught:
+        compare(a, b)
+    assert f"{field} differs" in str(caught.value)
+    assert said in str(caught.value)
+    assert f"--allow {field}" in str(caught.value)
+    assert [each["field"] for each in only(compare(a, b, allow=[field]))["conditions"]] == [field]
+
+
+def test_a_verdict_must_survive_what_was_not_scored(tmp_path: Path) -> None:
+    a = side(tmp_path / "a", {f"t{i}": [0, 0] for i in range(10)})
+    whole = side(tmp_path / "b", {f"t{i}": [1, 1] for i in range(10)})
+    torn = side(tmp_path / "c", {f"t{i}": [1, 1] if i < 5 else [1, None] for i in range(10)})
+    lost = side(tmp_path / "d", {f"t{i}": [1, 1] if i < 4 else [None, None] for i in range(10)})
+    assert only(compare(a, whole))["verdict"] == "better"
+    assert only(compare(a, torn))["verdict"] == "better"
+    found = only(compare(a, lost))
+    assert found["verdict"] == "inconclusive"
+    assert found["b"]["share_not_scored"] == 0.6
+    assert (found["worst_case"]["against"]["difference"], found["worst_case"]["for"]["difference"]) == (0.4, 1.0)
+
+
+@pytest.mark.parametrize("passes", [[None, None], []])
+def test_nothing_scored_gives_no_number(tmp_path: Path, passes: Any) -> None:
+    a = side(tmp_path / "a", {"t": [1, 1], "u": [1, 1]})
+    b = side(tmp_path / "b", {"t": passes, "u": passes})
+    if not passes:
+        with pytest.raises(UsageError, match="no task was tried on both sides: t, u"):
+            compare(a, b)
+        return
+    found = only(compare(a, b))
+    assert (found["verdict"], found["difference"], found["ci_low"], found["p_exact"]) == (
+        "inconclusive",
+        None,
+        None,
+        None,
+    )
+    assert (found["b"]["rate"], found["changed_tasks"]) == (None, [])
+    assert {row["a"] for row in found["measures"]} == {None}
+
+
+def test_one_task_is_too_few_for_a_verdict(tmp_path: Path) -> None:
+    found = only(compare(side(tmp_path / "a", {"t": [0] * 9}), side(tmp_path / "b", {"t": [1] * 9})))
+    assert (found["difference"], found["verdict"]) == (1.0, "inconclusive")
+    assert any("too few tasks for inference: 1" in each for each in found["warnings"])
+
+
+def test_runs_without_a_common_task_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="they have no task in common"):
+        compare(side(tmp_path / "a", {"t": [1]}), side(tmp_path / "b", {"u": [1]}))
+
+
+def arms_run(folder: Path, *variants: str, rate: Any = None) -> Run:
+    """Ten tasks by several arms, of which `rate` fails all."""
+    arms = [Arm(variant=name, host="loop", model="scripted:s.yaml") for name in variants]
+    tasks = [task(f"t{i}") for i in range(10)]
+    records = [
+        record(each.id, 1, "failed" if arm.variant == rate else "passed", arm=arm, **HASH)
+        for arm in arms
+        for each in tasks
+    ]
+    return run_of(folder, manifest(tasks, arms, 1, run_id=folder.name), records)
+
+
+def test_several_arms_are_compared_with_the_first_and_pay_for_their_number(tmp_path: Path) -> None:
+    run = arms_run(tmp_path / "r", "base", "worst", "other", rate="worst")
+    document = compare(run)
+    assert [each["b"]["variant"] for each in document["comparisons"]] == ["worst", "other"]
+    first, second = document["comparisons"]
+    assert (first["verdict"], second["verdict"]) == ("worse", "inconclusive")
+    assert first["p_adjusted"] == pytest.approx(2 * first["p_exact"])
+    assert first["concurrency"]["concurrent"] is True
+
+
+def test_arms_are_named_by_variant_label_or_id(tmp_path: Path) -> None:
+    arms_run(tmp_path / "r:1", "base", "new")
+    names = [f"{tmp_path}/r:1:{name}" for name in ("new", NEW.id, NEW.label)]
+    for name in names:
+        found = only(compare(f"{tmp_path}/r:1:base", name))
+        assert (found["a"]["variant"], found["b"]["variant"]) == ("base", "new")
+    with pytest.raises(UsageError, match="has no arm 'nwe'; did you mean 'new'"):
+        compare(f"{tmp_path}/r:1:base", f"{tmp_path}/r:1:nwe")
+    with pytest.raises(UsageError, match="named twice"):
+        compare(f"{tmp_path}/r:1:base", f"{tmp_path}/r:1:{BASE.id}")
+    with pytest.raises(UsageError, match="the run has 2 arms"):
+        compare(f"{tmp_path}/r:1", f"{tmp_path}/r:1:new")
+
+
+def test_a_run_of_one_arm_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="name a second run"):
+        compare(side(tmp_path / "a", {"t": [1]}))
+
+
+def test_what_trials_spend_is_compared_task_by_task(tmp_path: Path) -> None:
+    """The interval is that of a paired t test: scipy's."""
+    from scipy.stats import ttest_rel
+
+    used = {"a": [100, 220, 310, 150, 400, 90], "b": [80, 200, 250, 160, 300, 70]}
+    runs = []
+    for name, values in used.items():
+        tasks = [task(f"t{i}") for i in range(6)]
+        records = [record(f"t{i}", 1, input_tokens=n - 10, **HASH) for i, n in enumerate(values)]
+        runs.append(run_of(tmp_path / name, manifest(tasks, trials=1, run_id=name), records))
+    rows = {row["name"]: row for row in only(compare(*runs))["measures"]}
+    expected = ttest_rel(used["b"], used["a"]).confidence_interval(0.95)
+    tokens = rows["tokens"]
+    assert (tokens["ci_low"], tokens["ci_high"]) == pytest.approx((expected.low, expected.high))
+    assert tokens["relative"] == pytest.approx(sum(used["b"]) / sum(used["a"]) - 1)
+    assert rows["cost_usd"]["a"] is None
+    assert (rows["tool_calls"]["difference"], rows["tool_calls"]["n_tasks"]) == (0, 6)
+
+
+def listed(*tools: dict[str, Any], **facts: Any) -> dict[str, Any]:
+    return {"preflight": {"base": {"s": {"version": "1", "instructions": None, "tools": list(tools), **facts}}}}
+
+
+def test_the_tool_lists_are_compared_as_the_models_saw_them(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"q": {"type": "string", "description": "old"}}}
+    search = {"name": "search", "description": "Search.", "inputSchema": schema}
+    other = {**search, "inputSchema": {"type": "object", "properties": {"q": {"type": "string", "description": "new"}}}}
+    hidden = {"base": {"tools": {"drop": {"hide": True}, "search": {"name": "find"}}}}
+    a = side(tmp_path / "a", {"t": [1]}, **listed(search, {"name": "drop"}))
+    b = side(tmp_path / "b", {"t": [1]}, overrides=hidden, **listed(other, {"name": "drop"}, version="2"))
+    tools = only(compare(a, b))["tools"]
+    assert tools["known"] is True
+    assert [(each["subject"], each["path"], each["before"], each["after"]) for each in tools["changes"]] == [
+        ("s", "$.version", "1", "2"),
+        ("s/search", "$.name", "search", "find"),
+        ("s/search", "$.inputSchema.properties.q.description", "old", "new"),
+        ("s/drop", "$", {"name": "drop", "naming": "bare"}, None),
+    ]
+
+
+def test_first_calls_and_flips_say_where_to_look(tmp_path: Path) -> None:
+    tasks = [task(f"t{i}", expected_tools=["s/get"]) for i in range(4)]
+
+    def run(name: str, first: str, verdict: Any) -> Run:
+        records = [record(each.id, 1, verdict, tool_sequence=(first,), **HASH) for each in tasks]
+        return run_of(tmp_path / name, manifest(tasks, trials=1, run_id=name), records)
+
+    found = only(compare(run("a", "search", "failed"), run("b", "get", "passed")))
+    assert found["first_calls"]["a"] == {"shares": {"search": 1.0}, "wrong": 1.0, "n_judged": 4}
+    assert found["first_calls"]["b"]["wrong"] == 0.0
+    flipped = found["changed_tasks"][0]
+    assert flipped["flipped"] is True
+    assert flipped["transcripts"]["b"] == str(tmp_path / "b" / f"transcripts/t0-1-{BASE.id}-1.jsonl")
+
+
+def test_classes_and_groups_are_compared_by_themselves(tmp_path: Path) -> None:
+    tasks = [task(f"t{i}", expects="abstain" if i < 3 else "act", group=f"g{i % 2}") for i in range(6)]
+    passes = {each.id: [int(each.expects == "act")] for each in tasks}
+    a, b = (
+        side(tmp_path / name, values, tasks=tasks)
+        for name, values in (("a", passes), ("b", dict.fromkeys(passes, [1])))
+    )
+    rows = {(row["by"], row["name"]): row["difference"] for row in only(compare(a, b))["strata"]}
+    assert rows["expects", "abstain"] == 1.0
+    assert rows["expects", "act"] == 0.0
+    assert ("group", "g0") in rows
+
+
+def test_runs_apart_in_time_say_so(tmp_path: Path) -> None:
+    a, b = (
+        side(tmp_path / name, {"t": [1]}, keys={"started_at": f"2026-11-0{day}T00:00:00Z"})
+        for name, day in (("a", 1), ("b", 4))
+    )
+    found = only(compare(a, b))
+    assert found["concurrency"] == {"concurrent": False, "how": "two runs, 3.0 days apart", "gap_hours": 72.0}
+    assert "not concurrent" in found["warnings"][0]
+
+
+@pytest.mark.parametrize("margin", [0, -0.1, 1.5, float("nan")])
+def test_a_margin_is_a_share(tmp_path: Path, margin: float) -> None:
+    a, b = (side(tmp_path / name, {"t": [1]}) for name in "ab")
+    with pytest.raises(UsageError, match="margin"):
+        compare(a, b, margin=margin)
+
+
+def test_two_large_runs_are_compared_in_seconds(tmp_path: Path) -> None:
+    """10,000 trials each; three seconds on an idle machine, by the time that this process works."""
+    tasks = [task(f"t{i}") for i in range(500)]
+    folders = []
+    for name, modulus in (("a", 5), ("b", 4)):
+        first = record("t0", 1, "passed", **HASH).model_dump()
+        records = [
+            Record.model_construct(
+                **first | {"task_id": each.id, "trial": k, "passed": bool(k % modulus), "verdict": "passed"}
+            )
+            for each in tasks
+            for k in range(1, 21)
+        ]
+        folders.append(run_of(tmp_path / name, manifest(tasks, trials=20, run_id=name), records).folder)
+    began_s = time.process_time()
+    found = only(compare(*folders))
+    assert time.process_time() - began_s < 6
+    assert found["a"]["n_trials"] == 10_000
+    assert found["difference"] == pytest.approx(15 / 20 - 16 / 20)
