@@ -9,29 +9,55 @@ from mcptrials.stats.interval import (
     wilson_neff,
     wilson_shrunk,
 )
+from mcptrials.stats.multiplicity import benjamini_hochberg, holm
+from mcptrials.stats.paired import PairedComparison, Verdict, compare_paired
 from mcptrials.stats.pass_k import largest_k, pass_at_k, pass_hat_k
+from mcptrials.stats.power import (
+    Allocation,
+    PairedDesign,
+    best_allocation,
+    design_of,
+    minimal_detectable_effect,
+    power_of,
+    required_tasks,
+)
 from mcptrials.stats.quantile import t_quantile
 from mcptrials.stats.rate import Estimate, Method, Scope, estimate, estimate_pass_at, estimate_pass_hat
+from mcptrials.stats.sign_flip import sign_flip_interval, sign_flip_p
 from mcptrials.stats.task_mean import TaskMean, average_tasks
 from mcptrials.stats.variance import VarianceComponents, variance_components
 
 __all__ = (
+    "Allocation",
     "Estimate",
     "Interval",
     "Method",
+    "PairedComparison",
+    "PairedDesign",
     "Scope",
     "TaskMean",
     "VarianceComponents",
+    "Verdict",
     "all_pass_bound",
     "average_tasks",
+    "benjamini_hochberg",
+    "best_allocation",
+    "compare_paired",
+    "design_of",
     "effective_trials",
     "estimate",
     "estimate_pass_at",
     "estimate_pass_hat",
+    "holm",
     "largest_k",
+    "minimal_detectable_effect",
     "pass_at_k",
     "pass_hat_k",
+    "power_of",
+    "required_tasks",
     "shrunk_trials",
+    "sign_flip_interval",
+    "sign_flip_p",
     "t_quantile",
     "variance_components",
     "wilson_interval",
