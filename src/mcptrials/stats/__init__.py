@@ -1,5 +1,8 @@
 """Statistics of repeated trials: pure functions of plain floats, each with its formula, source and assumptions."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from mcptrials.stats.interval import (
     Interval,
     all_pass_bound,
@@ -10,7 +13,6 @@ from mcptrials.stats.interval import (
     wilson_shrunk,
 )
 from mcptrials.stats.multiplicity import benjamini_hochberg, holm
-from mcptrials.stats.paired import PairedComparison, Verdict, compare_paired
 from mcptrials.stats.pass_k import largest_k, pass_at_k, pass_hat_k
 from mcptrials.stats.power import (
     Allocation,
@@ -23,9 +25,12 @@ from mcptrials.stats.power import (
 )
 from mcptrials.stats.quantile import t_quantile
 from mcptrials.stats.rate import Estimate, Method, Scope, estimate, estimate_pass_at, estimate_pass_hat
-from mcptrials.stats.sign_flip import sign_flip_interval, sign_flip_p
 from mcptrials.stats.task_mean import TaskMean, average_tasks
 from mcptrials.stats.variance import VarianceComponents, variance_components
+
+if TYPE_CHECKING:
+    from mcptrials.stats.paired import PairedComparison, Verdict, compare_paired
+    from mcptrials.stats.sign_flip import sign_flip_interval, sign_flip_p
 
 __all__ = (
     "Allocation",
@@ -64,3 +69,18 @@ __all__ = (
     "wilson_neff",
     "wilson_shrunk",
 )
+
+# Of modules that compute with arrays: loaded when first asked for, since most commands only show rates.
+_WITH_NUMPY = {
+    "PairedComparison": "paired",
+    "Verdict": "paired",
+    "compare_paired": "paired",
+    "sign_flip_interval": "sign_flip",
+    "sign_flip_p": "sign_flip",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WITH_NUMPY:
+        raise AttributeError(f"module 'mcptrials.stats' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"mcptrials.stats.{_WITH_NUMPY[name]}"), name)

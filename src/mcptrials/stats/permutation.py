@@ -6,6 +6,7 @@ from statistics import NormalDist, fmean
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from mcptrials.stats.interval import Interval
 
@@ -132,8 +133,6 @@ def _dealt(a: Sequence[float], b: Sequence[float]) -> tuple[Floats, Floats]:
 
 
 def _hypergeometric(n_a: int, n_b: int, passes: int) -> tuple[Floats, Floats]:
-    from scipy.special import gammaln  # noqa: PLC0415 - slow to load, and most commands never need it
-
     def log_choose(n: float, k: Floats) -> Floats:
         result: Floats = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
         return result

@@ -152,11 +152,12 @@ def best_allocation(
     Raises:
         ValueError: a negative or infinite number, a trial that costs nothing, or a budget below one task's cost.
     """
-    numbers = (omega2, sigma2, cost_per_task, budget or 0.0)
-    if not all(0 <= each < math.inf for each in numbers) or not 0 < cost_per_trial < math.inf:
-        raise ValueError(
-            f"omega2={omega2!r}, sigma2={sigma2!r}, {cost_per_task=}, {cost_per_trial=}, {budget=}: expected finite numbers, at least 0, and a trial that costs something"
-        )
+    amounts = {"omega2": omega2, "sigma2": sigma2, "cost_per_task": cost_per_task, "budget": budget or 0.0}
+    for name, amount in amounts.items():
+        if not 0 <= amount < math.inf:
+            raise ValueError(f"{name}={amount!r}: expected a finite number, at least 0")
+    if not 0 < cost_per_trial < math.inf:
+        raise ValueError(f"cost_per_trial={cost_per_trial!r}: expected a finite number above 0")
     most = None if budget is None else math.floor((budget - cost_per_task) / cost_per_trial)
     if most is not None and most < 1:
         raise ValueError(f"budget={budget!r} does not pay for one trial of one task")
