@@ -29,11 +29,14 @@ from mcptrials.stats.task_mean import TaskMean, average_tasks
 from mcptrials.stats.variance import VarianceComponents, variance_components
 
 if TYPE_CHECKING:
+    from mcptrials.stats.copies import Copies, copies_exceed_chance, count_copies
     from mcptrials.stats.paired import PairedComparison, Verdict, compare_paired
     from mcptrials.stats.sign_flip import sign_flip_interval, sign_flip_p
+    from mcptrials.stats.simulation import simulated_power
 
 __all__ = (
     "Allocation",
+    "Copies",
     "Estimate",
     "Interval",
     "Method",
@@ -48,6 +51,8 @@ __all__ = (
     "benjamini_hochberg",
     "best_allocation",
     "compare_paired",
+    "copies_exceed_chance",
+    "count_copies",
     "design_of",
     "effective_trials",
     "estimate",
@@ -63,6 +68,7 @@ __all__ = (
     "shrunk_trials",
     "sign_flip_interval",
     "sign_flip_p",
+    "simulated_power",
     "t_quantile",
     "variance_components",
     "wilson_interval",
@@ -72,11 +78,15 @@ __all__ = (
 
 # Of modules that compute with arrays: loaded when first asked for, since most commands only show rates.
 _WITH_NUMPY = {
+    "Copies": "copies",
     "PairedComparison": "paired",
     "Verdict": "paired",
     "compare_paired": "paired",
+    "copies_exceed_chance": "copies",
+    "count_copies": "copies",
     "sign_flip_interval": "sign_flip",
     "sign_flip_p": "sign_flip",
+    "simulated_power": "simulation",
 }
 
 
