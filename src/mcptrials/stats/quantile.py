@@ -1,4 +1,4 @@
-"""Quantiles of Student's t: the one place that needs scipy, which is loaded when the first quantile is asked for."""
+"""Quantiles and tails of Student's t by scipy, which is loaded when the first is asked for."""
 
 
 def t_quantile(p: float, df: float) -> float:
@@ -15,3 +15,17 @@ def t_quantile(p: float, df: float) -> float:
     from scipy.special import stdtrit  # noqa: PLC0415 - 40 MB and half a second that most commands never need
 
     return float(stdtrit(df, p))
+
+
+def t_tail(t: float, df: float) -> float:
+    """The probability that a t variable with `df` degrees of freedom is at least as far from 0 as `t`."""
+    from scipy.special import stdtr  # noqa: PLC0415 - see above
+
+    return float(2 * stdtr(df, -abs(t)))
+
+
+def t_power(shift: float, df: float, critical: float) -> float:
+    """The probability that a t variable with noncentrality `shift` lies outside [-critical, critical]."""
+    from scipy.special import nctdtr  # noqa: PLC0415 - see above
+
+    return float(1 - nctdtr(df, shift, critical) + nctdtr(df, shift, -critical))

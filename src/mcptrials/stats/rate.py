@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from statistics import fmean
 from typing import Literal, get_args
 
@@ -117,6 +118,34 @@ def estimate_pass_hat(
     return _estimate(_score_tasks(_with_k_trials(trials_by_task, k), groups, score), scope)
 
 
+def checked_trials(trials_by_task: Mapping[str, Sequence[float]], arm: str | None = None) -> dict[str, list[float]]:
+    """The tasks that have trials, with their scores as plain numbers.
+
+    Raises:
+        ValueError: a score that is not a number in [0, 1]; it names the task, and the arm where there are several.
+    """
+    checked = {}
+    for task_id, trials in trials_by_task.items():
+        outside = [score for score in trials if not (isinstance(score, Real) and 0 <= score <= 1)]
+        if outside:
+            where = f"task {task_id!r}" if arm is None else f"arm {arm}, task {task_id!r}"
+            raise ValueError(f"{where}: the score {outside[0]!r} is not in [0, 1]")
+        if len(trials):
+            checked[task_id] = [float(score) for score in trials]
+    return checked
+
+
+def checked_scope(scope: Scope) -> Scope:
+    """The scope, when there is one of that name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if scope not in get_args(Scope):
+        raise ValueError(f"scope {scope!r}: expected one of {get_args(Scope)}")
+    return scope
+
+
 def _with_k_trials(trials_by_task: Mapping[str, Sequence[float]], k: int) -> dict[str, Sequence[float]]:
     if k < 1:
         raise ValueError(f"k={k!r}: expected at least 1")
@@ -126,15 +155,10 @@ def _with_k_trials(trials_by_task: Mapping[str, Sequence[float]], k: int) -> dic
 def _score_tasks(
     trials_by_task: Mapping[str, Sequence[float]], groups: Mapping[str, str] | None, score: _Scorer
 ) -> list[_TaskScore]:
-    tasks = []
-    for task_id, trials in trials_by_task.items():
-        outside = [value for value in trials if not 0 <= value <= 1]
-        if outside:
-            raise ValueError(f"task {task_id!r}: the score {outside[0]!r} is not in [0, 1]")
-        if trials:
-            group: Hashable = (groups or {}).get(task_id, (task_id,))
-            tasks.append(score(group, trials))
-    return tasks
+    return [
+        score((groups or {}).get(task_id, (task_id,)), trials)
+        for task_id, trials in checked_trials(trials_by_task).items()
+    ]
 
 
 def _score_mean(group: Hashable, trials: Sequence[float]) -> _TaskScore:
@@ -156,8 +180,7 @@ def _variance_of_all(n: int, c: int, k: int) -> float | None:
 
 
 def _estimate(tasks: Sequence[_TaskScore], scope: Scope) -> Estimate:
-    if scope not in get_args(Scope):
-        raise ValueError(f"scope {scope!r}: expected one of {get_args(Scope)}")
+    checked_scope(scope)
     if not tasks:
         return Estimate()
     if scope == "these-tasks":
