@@ -15,9 +15,11 @@ from mcptrials.project import Project, ProjectConfig
 from mcptrials.project.checks import load_overrides
 from mcptrials.record import Record
 from mcptrials.source import nearest
-from mcptrials.stats import PairedComparison, compare_paired
+from mcptrials.stats import PairedComparison, PairedDesign, compare_paired, minimal_detectable_effect
+from mcptrials.stats.paired import FEWEST_UNITS
+from mcptrials.store import find_run
 from mcptrials.task import Task
-from mcptrials.trial import Trial
+from mcptrials.trial import Arm, Trial
 
 CHANGED = "changed"
 OVERRIDES = "overrides.yaml"
@@ -148,4 +150,28 @@ class Blocks:
 
 def detectable(tasks: Sequence[Task], trials: Sequence[Trial], groups: Mapping[str, str]) -> str:
     """What a plan of two arms can detect, said before it costs anything."""
-    return f"{len(trials)} trials of {len(tasks)} tasks"
+    units = len({groups.get(task.id, (task.id,)) for task in tasks})
+    if units < FEWEST_UNITS:
+        noun = "groups" if groups else "tasks"
+        return f"{units} {noun} can never decide: the test needs {FEWEST_UNITS} that differ; look at the transcripts"
+    per_task = max(1, round(len(trials) / len(tasks) / 2))
+    found = minimal_detectable_effect(PairedDesign(trials=(per_task, per_task)), units)
+    return (
+        f"{units} tasks x {per_task} trials detect about {100 * found:.0f} points at 80 % power (usual noise assumed)"
+    )
+
+
+def expected_tokens(project: Project, arms: Iterable[Arm], n_trials: int) -> str | None:
+    """What the newest run of the same model used, for so many trials; None when there is none."""
+    try:
+        run = find_run(project.runs_dir, None)
+        records = run.records()
+    except UsageError:
+        return None
+    models = {arm.model for arm in arms}
+    used = [(each.input_tokens, each.output_tokens) for each in records if each.model in models and each.scored]
+    known = [(i, o) for i, o in used if i is not None and o is not None]
+    if not known or len(known) < len(used):
+        return None
+    each_in, each_out = (n_trials * sum(part) / len(known) for part in zip(*known, strict=True))
+    return f"about {each_in:,.0f} tokens in and {each_out:,.0f} out, if trials use what those of run {run.run_id} did"

@@ -2,11 +2,12 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import ttest_rel
 from tests.hand_made import BASE, NEW, manifest, record, run_of, task
 
 from mcptrials import compare
@@ -15,11 +16,11 @@ from mcptrials.record import Record
 from mcptrials.store import Run
 from mcptrials.trial import Arm
 
-HASH = {"task_hash": "t", "environment_hash": "e"}
+HASH: dict[str, Any] = {"task_hash": "t", "environment_hash": "e"}
 
 
 def side(
-    folder: Path, passes: dict[str, Sequence[Any]], arm: Arm = BASE, tasks: Any = None, keys: Any = None, **stated: Any
+    folder: Path, passes: Mapping[str, Sequence[Any]], arm: Arm = BASE, tasks: Any = None, keys: Any = None, **stated: Any
 ) -> Run:
     """A run of one arm: by task, 1, 0, or None for a trial that is not scored."""
     verdicts = {1: "passed", 0: "failed", None: "invalid"}
@@ -196,8 +197,6 @@ def test_a_run_of_one_arm_has_nothing_to_be_compared_with(tmp_path: Path) -> Non
 
 def test_what_trials_spend_is_compared_task_by_task(tmp_path: Path) -> None:
     """The interval is that of a paired t test: scipy's."""
-    from scipy.stats import ttest_rel
-
     used = {"a": [100, 220, 310, 150, 400, 90], "b": [80, 200, 250, 160, 300, 70]}
     runs = []
     for name, values in used.items():
@@ -254,7 +253,7 @@ def test_classes_and_groups_are_compared_by_themselves(tmp_path: Path) -> None:
     passes = {each.id: [int(each.expects == "act")] for each in tasks}
     a, b = (
         side(tmp_path / name, values, tasks=tasks)
-        for name, values in (("a", passes), ("b", dict.fromkeys(passes, [1])))
+        for name, values in (("a", passes), ("b", {task_id: [1] for task_id in passes}))
     )
     rows = {(row["by"], row["name"]): row["difference"] for row in only(compare(a, b))["strata"]}
     assert rows["expects", "abstain"] == 1.0

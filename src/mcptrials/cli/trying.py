@@ -65,6 +65,7 @@ def _report(result: RunResult, flags: Mapping[str, Any], warnings: Sequence[str]
     """The comparison on the screen or in the document, and how the command ends."""
     summary = written_summary(result.run, warnings)
     sides = sides_of(result.run)
+    problem: str | None = None
     data: dict[str, Any] = {key: summary[key] for key in ("run_id", "run_dir", "complete", "totals")}
     try:
         found = compare_sides(sides, (), Question())
@@ -73,7 +74,6 @@ def _report(result: RunResult, flags: Mapping[str, Any], warnings: Sequence[str]
         problem = exc.what
     else:
         data |= found
-        problem = None
         if not flags["as_json"]:
             _print(found, summary)
     told = tuple(

@@ -8,7 +8,7 @@ from mcptrials.project import Project
 from mcptrials.record import Record
 from mcptrials.runner.options import Plan
 from mcptrials.store import Run
-from mcptrials.trying import Blocks, detectable
+from mcptrials.trying import Blocks, detectable, expected_tokens
 
 
 class TryingProgress(Progress):
@@ -25,13 +25,15 @@ class TryingProgress(Progress):
         earlier = Run.load(self._project.runs_dir / plan.run_id).records() if resumed else ()
         self._blocks = Blocks(plan.trials, plan.owed, earlier)
         self._groups = {task.id: task.group for task in plan.suite.tasks if task.group}
-        self._say(detectable(plan.suite.tasks, plan.trials, self._groups))
+        self.notice(detectable(plan.suite.tasks, plan.trials, self._groups))
+        if told := expected_tokens(self._project, plan.arms, len(plan.owed)):
+            self.notice(told)
         return super().confirm(plan)
 
     def recorded(self, record: Record) -> None:
         super().recorded(record)
         if self._blocks and (done := self._blocks.add(record)):
-            self._say(self._standing(done))
+            self.notice(self._standing(done))
 
     def _standing(self, done: int) -> str:
         """How it stands: to look at, not to stop by, since a verdict needs the number of looks to be known."""
@@ -46,6 +48,3 @@ class TryingProgress(Progress):
             interval = f" [{points(found.ci_low)}, {points(found.ci_high)}]"
         rates = f"{100 * found.mean_a:.1f} % -> {100 * found.mean_b:.1f} %"
         return f"{where}: {rates}, {points(found.difference)} points{interval}; the verdict comes at the end"
-
-    def _say(self, text: str) -> None:
-        self.notice(text)

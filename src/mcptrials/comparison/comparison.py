@@ -9,12 +9,14 @@ from mcptrials.comparison.conditions import check_conditions, concurrency
 from mcptrials.comparison.flips import task_rows
 from mcptrials.comparison.measures import measure_rows
 from mcptrials.comparison.pairing import Pairing, pair
+from mcptrials.comparison.power_line import power_of_pair
 from mcptrials.comparison.side import Side, find_sides
 from mcptrials.comparison.success import (
     Question,
     as_found,
     compared,
     groups_of,
+    scores,
     side_row,
     strata,
     surviving,
@@ -92,6 +94,7 @@ def _compared(a: Side, b: Side, allow: Collection[str], question: Question) -> d
         "b": row_b,
         **_numbers(surviving(found, worst, unscored) if found else None),
         "p_adjusted": None,
+        "power": power_of_pair(scores(a, tasks), scores(b, tasks), found.difference) if found else None,
         "worst_case": worst,
         "tasks": pairing.document(),
         "changed_tasks": task_rows(a, b, tasks),

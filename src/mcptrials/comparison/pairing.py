@@ -48,6 +48,8 @@ def pair(a: Side, b: Side) -> Pairing:
 
 def _edited(task_id: str, a: Side, b: Side) -> str:
     mine, other = _hashes(task_id, a), _hashes(task_id, b)
+    if None in (mine["task"], other["task"]):
+        mine["task"], other["task"] = a.tasks[task_id].hash, b.tasks[task_id].hash
     return ", ".join(noun for noun in mine if None not in (mine[noun], other[noun]) and mine[noun] != other[noun])
 
 
@@ -55,7 +57,7 @@ def _hashes(task_id: str, side: Side) -> dict[str, str | None]:
     """What decides a task's meaning, by noun; None where no record says it."""
     records = side.by_task[task_id]
     return {
-        "task": next((each.task_hash for each in records if each.task_hash), side.tasks[task_id].hash),
+        "task": next((each.task_hash for each in records if each.task_hash), None),
         "environment": next((each.environment_hash for each in records if each.environment_hash), None),
         "graders": _graders(records),
     }
@@ -64,4 +66,6 @@ def _hashes(task_id: str, side: Side) -> dict[str, str | None]:
 def _graders(records: Iterable[Record]) -> str | None:
     """The graders of the first trial that was graded; a trial that broke off before has none."""
     graded = next((each.graders for each in records if each.graders), None)
-    return graded and canonical_hash(sorted([each.type, each.name or "", each.hash or ""] for each in graded))
+    if graded is None:
+        return None
+    return canonical_hash(sorted([each.type, each.name or "", each.hash or ""] for each in graded))

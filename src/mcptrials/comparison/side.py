@@ -113,15 +113,16 @@ def find_sides(names: Iterable[str], find: Callable[[str], Run]) -> list[Side]:
 
 
 def _named(name: str, find: Callable[[str], Run], read: dict[str, Run]) -> tuple[Run, str | None]:
-    """A colon may be part of a folder's name: the whole is tried first."""
-    before, colon, arm = name.rpartition(":")
-    try:
-        if name not in read:
-            read[name] = find(name)
-        return read[name], None
-    except UsageError:
-        if not (colon and before and arm):
-            raise
-    if before not in read:
-        read[before] = find(before)
-    return read[before], arm
+    """A colon may be part of a folder's name and of an arm's label: the longest name of a run is the one meant."""
+    parts = name.split(":")
+    ways = [(":".join(parts[:n]), ":".join(parts[n:])) for n in range(len(parts), 0, -1)]
+    failure: UsageError | None = None
+    for run_name, arm in ways:
+        try:
+            if run_name not in read:
+                read[run_name] = find(run_name)
+        except UsageError as exc:
+            failure = exc
+        else:
+            return read[run_name], arm or None
+    raise failure or UsageError(f"there is no run {name!r}")
