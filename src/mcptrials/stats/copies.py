@@ -42,8 +42,8 @@ def count_copies(replies_by_task: Replies) -> Copies:
 def copies_exceed_chance(a: Replies, b: Replies) -> bool:
     """Whether trials of one arm repeat each other more than trials of both arms do.
 
-    `these-tasks` deals the trials of a task anew to the arms. That is fair when two trials of one arm are no likelier to
-    be equal than two of different arms; so the trials are dealt anew 999 times, and copies exceed chance when the
+    `these-tasks` deals the trials of a task anew to the arms. That is fair when two trials of one arm are no likelier
+    to be equal than two of different arms; so the trials are dealt anew 999 times, and copies exceed chance when the
     number of equal pairs within arms is among the largest 5 %. Copies that both arms share do no harm, and pass.
     An arm that always says the same of its own accord cannot be told from one that is copied.
     Source: a Monte-Carlo permutation test (Phipson and Smyth 2010, Stat. Appl. Genet. Mol. Biol. 9); its use here is
