@@ -20,7 +20,12 @@ HASH: dict[str, Any] = {"task_hash": "t", "environment_hash": "e"}
 
 
 def side(
-    folder: Path, passes: Mapping[str, Sequence[Any]], arm: Arm = BASE, tasks: Any = None, keys: Any = None, **stated: Any
+    folder: Path,
+    passes: Mapping[str, Sequence[Any]],
+    arm: Arm = BASE,
+    tasks: Any = None,
+    keys: Any = None,
+    **stated: Any,
 ) -> Run:
     """A run of one arm: by task, 1, 0, or None for a trial that is not scored."""
     verdicts = {1: "passed", 0: "failed", None: "invalid"}
@@ -99,7 +104,7 @@ def test_other_graders_are_another_task(tmp_path: Path) -> None:
 def test_an_unequal_condition_is_refused_by_name_unless_it_is_allowed(
     tmp_path: Path, field: str, other: Any, said: str
 ) -> None:
-    stated = {"limits": {"turns": 9}, "servers": {"s": {"tools": {"hide": []}}}}
+    stated: dict[str, Any] = {"limits": {"turns": 9}, "servers": {"s": {"tools": {"hide": []}}}}
     a = side(tmp_path / "a", {"t": [1]}, keys={"effective_model": "m-2025"}, **stated)
     keys = {"effective_model": "m-2025"} | other.pop("keys", {})
     b = side(tmp_path / "b", {"t": [0]}, keys=keys, **stated | other)

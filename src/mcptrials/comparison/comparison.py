@@ -29,6 +29,7 @@ from mcptrials.stats import PairedComparison, Scope, holm
 from mcptrials.store import Run
 
 ALPHA = 0.05
+MANY_COPIES = 0.5
 MIN_TASKS = 5
 """Below, a verdict over tasks cannot be had."""
 
@@ -162,10 +163,8 @@ def _warnings(a: dict[str, Any], b: dict[str, Any], pairing: Pairing, when: dict
     for side in (a, b):
         if side["missing"]:
             found.append(f"{side['name']} is incomplete: {side['missing']} trials were not run")
-        if side["copied"]:
-            found.append(
-                f"{side['name']}: most tasks got one and the same conversation in all trials; more trials add nothing"
-            )
+        if (side["share_copies"] or 0) > MANY_COPIES:
+            found.append(f"{side['name']}: most trials repeat another of their task word for word, and add little")
     if a["split"] != b["split"]:
         found.append(f"the splits differ: {a['split']} and {b['split']}")
     if pairing.untried:

@@ -1,12 +1,20 @@
 """Success on both sides, task by task, and what of the verdict trials without a score could overturn."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from mcptrials.comparison.side import Side
 from mcptrials.record import Record
-from mcptrials.stats import Estimate, PairedComparison, Scope, compare_paired, estimate
+from mcptrials.stats import (
+    Estimate,
+    PairedComparison,
+    Scope,
+    compare_paired,
+    copies_exceed_chance,
+    count_copies,
+    estimate,
+)
 from mcptrials.task import Task
 
 Scores = dict[str, list[float]]
@@ -41,7 +49,7 @@ def groups_of(tasks: Mapping[str, Task], chosen: Sequence[str]) -> dict[str, str
 def compared(a: Side, b: Side, tasks: Sequence[str], question: Question) -> PairedComparison | None:
     """Success of b less that of a; None when no task has a score on both sides."""
     mine, other = scores(a, tasks), scores(b, tasks)
-    return _compared(mine, other, groups_of(a.tasks, tasks), question, copied=copied(a, tasks) or copied(b, tasks))
+    return _compared(mine, other, groups_of(a.tasks, tasks), question, copied=_copied(a, b, tasks, question))
 
 
 def _compared(
@@ -80,21 +88,22 @@ def surviving(found: PairedComparison, worst: Mapping[str, Any], unscored: int) 
     return replace(found, verdict="inconclusive", reason=reason)
 
 
-def copied(side: Side, tasks: Sequence[str]) -> bool:
-    """Whether most tasks that were tried several times got one and the same conversation each time."""
-    several = [
-        hashes
-        for task_id in tasks
-        if len(hashes := [each.reply_hash for each in side.by_task[task_id] if each.scored]) > 1
-    ]
-    same = [hashes for hashes in several if len(set(hashes)) == 1 and hashes[0] is not None]
-    return len(same) > len(several) / 2
+def _copied(a: Side, b: Side, tasks: Sequence[str], question: Question) -> bool:
+    """Whether trials repeat each other so that they cannot be the unit; where tasks are, it does no harm."""
+    if question.scope == "tasks-like-these":
+        return False
+    return copies_exceed_chance(_replies(a, tasks), _replies(b, tasks))
+
+
+def _replies(side: Side, tasks: Sequence[str]) -> dict[str, list[str | None]]:
+    return {task_id: [each.reply_hash for each in side.by_task[task_id] if each.scored] for task_id in tasks}
 
 
 def side_row(side: Side, tasks: Sequence[str], scope: Scope) -> dict[str, Any]:
     """One side's own numbers, over the tasks that are compared."""
     records = [record for task_id in tasks for record in side.by_task[task_id]]
     unscored = sum(not record.scored for record in records)
+    copies = count_copies(_replies(side, tasks))
     found = estimate(scores(side, tasks), groups_of(side.tasks, tasks), scope)
     return {
         "name": side.name,
@@ -110,8 +119,8 @@ def side_row(side: Side, tasks: Sequence[str], scope: Scope) -> dict[str, Any]:
         "not_scored": unscored,
         "share_not_scored": unscored / len(records) if records else None,
         "missing": side.planned - len(side.records),
-        "distinct_trials": len({(each.task_id, each.reply_hash) for each in records if each.scored}),
-        "copied": copied(side, tasks),
+        "distinct_trials": copies.n_distinct,
+        "share_copies": copies.share,
     }
 
 
@@ -120,21 +129,21 @@ def _estimate(found: Estimate) -> dict[str, Any]:
     return {"rate": found.mean, **{name: getattr(found, name) for name in names}}
 
 
+_BY: Mapping[str, Callable[[Task], str | None]] = {
+    "expects": lambda task: task.expects,
+    "group": lambda task: task.group,
+}
+
+
 def strata(a: Side, b: Side, tasks: Sequence[str], question: Question) -> list[dict[str, Any]]:
     """The difference by what tasks expect, and by group, where there are several."""
-    kinds = {"expects": lambda task: task.expects, "group": lambda task: task.group}
     rows = []
-    for kind, of in kinds.items():
+    for kind, of in _BY.items():
         names = dict.fromkeys(of(a.tasks[task_id]) for task_id in tasks)
         for name in names if len(names) > 1 else ():
             chosen = [task_id for task_id in tasks if of(a.tasks[task_id]) == name]
-            found = _compared(
-                scores(a, chosen),
-                scores(b, chosen),
-                None if kind == "group" else groups_of(a.tasks, chosen),
-                question,
-                copied=False,
-            )
+            groups = None if kind == "group" else groups_of(a.tasks, chosen)
+            found = _compared(scores(a, chosen), scores(b, chosen), groups, question, copied=False)
             rows.append(_stratum(kind, name, found))
     return rows
 
