@@ -153,7 +153,7 @@ def test_what_is_told_is_part_of_an_arms_identity_and_how_it_is_written_is_not(t
         return found
 
     plain = write_project(tmp_path, [DONE], variants={"changed": {}})
-    assert list(plain.arms()) == [arm("{}")] == [arm("# nothing\ntools: {}")]
+    assert list(plain.arms()) == [arm("{}")] == [arm("# nothing\ntools: {search: {}}")]
     wordy = "tools:\n  search:\n    # why\n    description: Find."
     assert arm("tools: {search: {description: Find.}}") == arm(wordy)
     different = {arm(f"tools: {{search: {{description: {text}}}}}") for text in ("Find.", "find.", "null")}

@@ -70,6 +70,7 @@ class Overrides(UserData):
     def hash(self) -> str | None:
         """Of what it says, not of how that is written; None when it says nothing."""
         said = self.model_dump(exclude_unset=True)
+        said["tools"] = {tool: each for tool, each in said.get("tools", {}).items() if each}
         return canonical_hash(said) if any(said.values()) else None
 
     def names(self) -> tuple[str, ...]:

@@ -23,6 +23,10 @@ from mcptrials.runner.selection import select_models
 from mcptrials.trying import Change, refuse_more_arms, two_armed
 
 
+SOME_COPIES = 0.5
+"""With more of them, trials cannot be the unit of a test."""
+
+
 @click.command("try")
 @click.option("--overrides", metavar="FILE", help="What models are told instead (default overrides.yaml).")
 @click.option("--server", metavar="[NAME=]COMMAND", help="The changed server's command.")
@@ -100,8 +104,9 @@ def _next_steps(found: Mapping[str, Any], run_dir: str) -> Iterator[str]:
     elif found["verdict"] == "worse":
         yield "next: read the transcripts of the tasks that got worse, and change something else"
     else:
-        fixed = f"{program()} compare {run_dir} --scope these-tasks"
-        yield f"next: add tasks, or --trials; what it says of exactly these tasks: {fixed}"
+        yield "next: add tasks, or --trials, or change more at once"
+        if (found["a"]["share_copies"] or 0) + (found["b"]["share_copies"] or 0) < SOME_COPIES:
+            yield f"of exactly these tasks it says: {program()} compare {run_dir} --scope these-tasks"
     yield f"run: {run_dir}"
 
 

@@ -32,7 +32,8 @@ def _told(side: Side) -> dict[str, dict[str, Any]]:
     for server, facts in side.tool_lists.items():
         instructions = overrides.instructions_of(server, facts.get("instructions"))
         told[server] = {"version": facts.get("version"), "instructions": instructions}
-        for tool in facts.get("tools") or ():
+        tools = facts.get("tools")
+        for tool in tools if isinstance(tools, list) else ():
             if _is_shown(overrides, server, tool):
                 told[f"{server}/{tool['name']}"] = _tool(overrides, server, tool)
     return told

@@ -24,8 +24,6 @@ def project_text(entries: Sequence[Entry], servers: Sequence[Sequence[str]], pro
     hints = [(entry, hint) for entry in entries for hint in state_hints(entry)]
     lines += ["", "# A world of its own for every trial. With it, tools that write are shown to the model too."]
     lines += commented(_environment(hints, project_dir))
-    lines += ["", "# The same servers with other texts for the model: mcptrials try compares the two."]
-    lines += commented(["variants:", "  base: {}", "  reworded: {overrides: overrides.yaml}"])
     lines += ["", "models:", f"  - {MODEL}  # on this machine, without a key"]
     lines += ['  # - {model: "openai:NAME", api_key: "${OPENAI_API_KEY}"}']
     lines += [f'  # - {{model: "openai:NAME", base_url: "{_ENDPOINT}"}}  # Ollama, llama.cpp, vLLM ...']
