@@ -22,7 +22,6 @@ from mcptrials.runner import run as run_project
 from mcptrials.runner.selection import select_models
 from mcptrials.trying import Change, refuse_more_arms, two_armed
 
-
 SOME_COPIES = 0.5
 """With more of them, trials cannot be the unit of a test."""
 
