@@ -34,9 +34,9 @@ def permutation_p(pairs: Sequence[Pair]) -> float:
     for a, b in pairs:
         sums, chances = _dealt(a, b)
         scale = steps * (1 / len(a) + 1 / len(b))
-        shift = steps * math.fsum((*a, *b)) / len(a)
-        places = np.rint(sums * scale - shift).astype(np.int64)
-        observed += int(np.rint(_on_score_grid(b, a) * scale - shift))
+        in_a, in_b = _on_score_grid(a, b)
+        places = _places(sums * scale - steps * (in_a + in_b) / len(a))
+        observed += int(_places(np.array(in_b * scale - steps * (in_a + in_b) / len(a))))
         task = np.bincount(places - places.min(), weights=chances)
         total, offset = np.convolve(total, task), offset + int(places.min())
     far = np.abs(np.arange(len(total)) + offset) >= abs(observed)
@@ -105,10 +105,17 @@ def _is_binary(scores: Sequence[float]) -> bool:
     return all(score in (0, 1) for score in scores)
 
 
-def _on_score_grid(scores: Sequence[float], others: Sequence[float]) -> float:
-    if _is_binary(scores) and _is_binary(others):
-        return float(sum(scores))
-    return float(np.rint(np.asarray(scores, dtype=float) * SCORE_GRID).sum()) / SCORE_GRID
+def _places(values: Floats) -> NDArray[np.int64]:
+    """Values as whole steps, a value and its negative alike although dust lies on them."""
+    return np.rint(np.round(values, 6)).astype(np.int64)
+
+
+def _on_score_grid(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
+    """The summed scores of both arms, as `_dealt` rounds them."""
+    if _is_binary(a) and _is_binary(b):
+        return math.fsum(a), math.fsum(b)
+    sum_a, sum_b = (float(np.rint(np.asarray(arm, dtype=float) * SCORE_GRID).sum()) / SCORE_GRID for arm in (a, b))
+    return sum_a, sum_b
 
 
 def _dealt(a: Sequence[float], b: Sequence[float]) -> tuple[Floats, Floats]:
