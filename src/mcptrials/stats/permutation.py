@@ -18,6 +18,8 @@ GRID = 2**16
 SCORE_GRID = 200
 """Steps between 0 and 1 that scores other than 0 and 1 are rounded to; the test stays exact for what was rounded."""
 LARGEST_CALIBRATION, SMALLEST_P = 2.0, 1e-15
+NEGLIGIBLE = 1e-30
+"""Chances below are left out, and no p is given below: of 500 000 trials few numbers of passes are likely."""
 
 
 def permutation_p(pairs: Sequence[Pair]) -> float:
@@ -34,13 +36,12 @@ def permutation_p(pairs: Sequence[Pair]) -> float:
     for a, b in pairs:
         sums, chances = _dealt(a, b)
         scale = steps * (1 / len(a) + 1 / len(b))
-        shift = steps * math.fsum((*a, *b)) / len(a)
-        places = np.rint(sums * scale - shift).astype(np.int64)
-        observed += int(np.rint(_on_score_grid(b, a) * scale - shift))
-        task = np.bincount(places - places.min(), weights=chances)
-        total, offset = np.convolve(total, task), offset + int(places.min())
+        in_a, in_b = _on_score_grid(a, b)
+        places = _places(sums * scale - steps * (in_a + in_b) / len(a))
+        observed += int(_places(np.array(in_b * scale - steps * (in_a + in_b) / len(a))))
+        total, offset = _convolved(total, places - places.min(), chances), offset + int(places.min())
     far = np.abs(np.arange(len(total)) + offset) >= abs(observed)
-    return float(min(1.0, total[far].sum()))
+    return float(min(1.0, max(total[far].sum(), NEGLIGIBLE)))
 
 
 def permutation_interval(pairs: Sequence[Pair], p: float, alpha: float = 0.05) -> Interval:
@@ -71,12 +72,16 @@ def permutation_interval(pairs: Sequence[Pair], p: float, alpha: float = 0.05) -
 
 
 def smallest_p(pairs: Sequence[Pair]) -> float:
-    """The smallest p that the passes of these trials, dealt in any way, could give."""
-    logs = 0.0
+    """The smallest p that the results of these trials, dealt in any way, could give: that of one extreme."""
+    ends, logs = [0.0, 0.0], [0.0, 0.0]
     for a, b in pairs:
-        _, chances = _dealt(a, b)
-        logs += math.log(max(float(chances[0]), float(chances[-1])))
-    return min(1.0, 2 * math.exp(logs))
+        sums, chances = _dealt(a, b)
+        for end, place in enumerate((0, -1)):
+            ends[end] += abs(float(sums[place]) * (1 / len(a) + 1 / len(b)) - sum(_on_score_grid(a, b)) / len(a))
+            logs[end] += math.log(float(chances[place]))
+    if math.isclose(*ends):
+        return min(1.0, math.exp(logs[0]) + math.exp(logs[1]))
+    return math.exp(logs[0] if ends[0] > ends[1] else logs[1])
 
 
 def _calibration(total: float, variance: float, p: float) -> float:
@@ -105,10 +110,27 @@ def _is_binary(scores: Sequence[float]) -> bool:
     return all(score in (0, 1) for score in scores)
 
 
-def _on_score_grid(scores: Sequence[float], others: Sequence[float]) -> float:
-    if _is_binary(scores) and _is_binary(others):
-        return float(sum(scores))
-    return float(np.rint(np.asarray(scores, dtype=float) * SCORE_GRID).sum()) / SCORE_GRID
+def _convolved(total: Floats, places: NDArray[np.int64], chances: Floats) -> Floats:
+    """The distribution of a sum with one more task, which has few values that may lie far apart."""
+    task = np.bincount(places, weights=chances)
+    few = np.nonzero(task)[0]
+    result = np.zeros(len(total) + len(task) - 1)
+    for place, chance in zip(few.tolist(), task[few].tolist(), strict=True):
+        result[place : place + len(total)] += chance * total
+    return result
+
+
+def _places(values: Floats) -> NDArray[np.int64]:
+    """Values as whole steps, a value and its negative alike although dust lies on them."""
+    return np.rint(np.round(values, 6)).astype(np.int64)
+
+
+def _on_score_grid(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
+    """The summed scores of both arms, as `_dealt` rounds them."""
+    if _is_binary(a) and _is_binary(b):
+        return math.fsum(a), math.fsum(b)
+    sum_a, sum_b = (float(np.rint(np.asarray(arm, dtype=float) * SCORE_GRID).sum()) / SCORE_GRID for arm in (a, b))
+    return sum_a, sum_b
 
 
 def _dealt(a: Sequence[float], b: Sequence[float]) -> tuple[Floats, Floats]:
@@ -140,4 +162,5 @@ def _hypergeometric(n_a: int, n_b: int, passes: int) -> tuple[Floats, Floats]:
     sums = np.arange(max(0, passes - n_a), min(n_b, passes) + 1, dtype=float)
     logs = log_choose(n_b, sums) + log_choose(n_a, passes - sums)
     chances = np.exp(logs - logs.max())
-    return sums, chances / chances.sum()
+    likely = chances > NEGLIGIBLE
+    return sums[likely], chances[likely] / chances.sum()

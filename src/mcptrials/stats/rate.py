@@ -14,6 +14,9 @@ from mcptrials.stats.task_mean import average_tasks
 Scope = Literal["tasks-like-these", "these-tasks"]
 """What the uncertainty is about: the tasks that one could have written, or a second run of exactly these."""
 
+NUMBERS = (float, int, Real)
+"""Plain ones first: asking whether something is `Real` is slow, and arrays hold numbers of their own."""
+
 Method = Literal[
     "wilson_shrunk", "wilson_trials", "wilson_trials, this task only", "wilson_trials, this group of tasks only"
 ]
@@ -126,9 +129,11 @@ def checked_trials(trials_by_task: Mapping[str, Sequence[float]], arm: str | Non
     """
     checked = {}
     for task_id, trials in trials_by_task.items():
-        outside = [score for score in trials if not (isinstance(score, Real) and 0 <= score <= 1)]
+        where = f"task {task_id!r}" if arm is None else f"arm {arm}, task {task_id!r}"
+        if isinstance(trials, str) or not hasattr(trials, "__len__"):
+            raise ValueError(f"{where}: {trials!r} is not a list of scores")
+        outside = [score for score in trials if not (isinstance(score, NUMBERS) and 0 <= score <= 1)]
         if outside:
-            where = f"task {task_id!r}" if arm is None else f"arm {arm}, task {task_id!r}"
             raise ValueError(f"{where}: the score {outside[0]!r} is not in [0, 1]")
         if len(trials):
             checked[task_id] = [float(score) for score in trials]

@@ -1,0 +1,262 @@
+"""The comparison of two arms, task by task."""
+
+import math
+import random
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import permutation_test
+
+from mcptrials.stats import PairedComparison, Scope, compare_paired, wilson_interval
+
+SCOPES: tuple[Scope, Scope] = ("tasks-like-these", "these-tasks")
+Arm = dict[str, list[float]]
+
+
+def suite(*passes_of_trials: tuple[int, int]) -> Arm:
+    return {f"t{i}": [1.0] * c + [0.0] * (n - c) for i, (c, n) in enumerate(passes_of_trials)}
+
+
+def ends(found: PairedComparison) -> tuple[float, float]:
+    assert found.ci_low is not None
+    assert found.ci_high is not None
+    return found.ci_low, found.ci_high
+
+
+def test_twelve_tasks_of_four_trials_equal_the_reference_values(oracles: dict[str, Any]) -> None:
+    case = oracles["paired"]
+    found = compare_paired(case["A"], case["B"])
+    assert (found.difference, found.se, found.correlation, found.p_t, found.df) == pytest.approx(
+        (case["diff_B_minus_A"], case["se_paired"], case["corr"], case["p_t"], case["df"]), abs=1e-12
+    )
+    assert (found.mean_a, found.mean_b) == pytest.approx((case["mean_A"], case["mean_B"]), abs=1e-12)
+    assert found.ci_t == pytest.approx(case["ci95_t"], abs=1e-9)
+    assert found.p_exact == case["p_sign_flip_exact"]
+    assert (found.n_tasks, found.n_changed, found.n_trials) == (12, case["n_nonzero"], 96)
+
+
+def test_a_t_interval_without_0_is_inconclusive_when_the_exact_test_says_so(oracles: dict[str, Any]) -> None:
+    found = compare_paired(oracles["paired"]["A"], oracles["paired"]["B"])
+    assert (found.verdict, found.reason) == ("inconclusive", "the t interval excludes 0, but the exact p = 0.0547")
+    assert found.ci_low == 0.0
+
+
+def test_on_exactly_these_tasks_it_equals_the_permutation_within_tasks(oracles: dict[str, Any]) -> None:
+    case = oracles["paired"]
+    found = compare_paired(case["A"], case["B"], scope="these-tasks")
+    assert found.p_exact == pytest.approx(oracles["permutation"]["p"], abs=1e-9)
+    assert found.se == pytest.approx(case["se_fixed_task_set"], abs=1e-12)
+    assert found.verdict == "better"
+    assert ends(found)[0] > 0
+
+
+def test_groups_are_flipped_whole_and_widen_the_error(oracles: dict[str, Any]) -> None:
+    case, clustered = oracles["paired"], oracles["paired_clustered"]
+    groups = {task_id: str(label) for task_id, label in zip(case["A"], clustered["groups"], strict=True)}
+    found = compare_paired(case["A"], case["B"], groups)
+    assert (found.se, found.df, found.p_t) == pytest.approx(
+        (clustered["se_cr2"], clustered["bm_df"], clustered["p_t_cr2_bm"]), abs=1e-12
+    )
+    # The differences of the five groups, all of one sign but one that is 0: 2 of 2^4 flips are as far from 0.
+    assert found.p_exact == 0.125
+    assert found.reason == "5 groups: the exact test needs at least 6 to decide anything"
+    assert ends(found) == (-1.0, 1.0)
+
+
+def test_one_trial_a_task_is_the_exact_mcnemar_test(oracles: dict[str, Any]) -> None:
+    for case in oracles["mcnemar"]:
+        gained, lost = case["B_pass_A_fail"], case["A_pass_B_fail"]
+        a = suite(*[(0, 1)] * gained, *[(1, 1)] * lost, *[(1, 1)] * 4, *[(0, 1)] * 3)
+        b = suite(*[(1, 1)] * gained, *[(0, 1)] * lost, *[(1, 1)] * 4, *[(0, 1)] * 3)
+        assert compare_paired(a, b).p_exact == pytest.approx(case["p_exact"], abs=1e-12)
+
+
+def test_scores_between_0_and_1_are_dealt_as_scipy_deals_them() -> None:
+    rng = random.Random(5)
+    a = {"t": [rng.randrange(201) / 200 for _ in range(6)]}
+    b = {"t": [min(1.0, rng.randrange(201) / 200 + 0.2) for _ in range(5)]}
+    reference = permutation_test((b["t"], a["t"]), lambda x, y: x.mean() - y.mean(), n_resamples=10_000)
+    found = compare_paired(a, b, scope="these-tasks")
+    # scipy doubles the smaller tail; here both tails count that are as far from 0.
+    assert found.p_exact == pytest.approx(float(reference.pvalue), abs=0.03)
+    swapped = compare_paired(b, a, scope="these-tasks")
+    assert swapped.p_exact == pytest.approx(found.p_exact, abs=1e-12)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_no_change_is_inconclusive_and_its_interval_has_width(scope: Scope) -> None:
+    arm = suite(*[(5, 5)] * 20)
+    found = compare_paired(arm, arm, scope=scope)
+    assert (found.difference, found.p_exact, found.verdict, found.n_changed) == (0, 1, "inconclusive", 0)
+    assert ends(found)[0] < 0 < ends(found)[1]
+    assert found.reason.startswith("no task changed")
+    if scope == "tasks-like-these":
+        assert ends(found)[1] == pytest.approx(1 - 0.05 ** (1 / 20), abs=1e-12)
+    else:
+        assert ends(found)[1] == pytest.approx(1 - wilson_interval(100, 100).low, abs=1e-12)
+
+
+def test_fewer_than_six_changes_can_never_decide_and_it_says_so() -> None:
+    a, b = suite(*[(0, 5)] * 5, *[(5, 5)] * 15), suite(*[(5, 5)] * 20)
+    found = compare_paired(a, b)
+    assert (found.p_exact, found.verdict) == (2 / 2**5, "inconclusive")
+    assert found.reason == "only 5 of 20 tasks differ: with fewer than 6 p cannot reach 0.05"
+    assert compare_paired(suite(*[(0, 5)] * 6, *[(5, 5)] * 14), b).verdict == "better"
+    assert compare_paired(b, suite(*[(0, 5)] * 6, *[(5, 5)] * 14)).verdict == "worse"
+
+
+def test_too_few_trials_of_these_tasks_can_never_decide_and_it_says_so() -> None:
+    found = compare_paired(suite((0, 2)), suite((2, 2)), scope="these-tasks")
+    assert found.verdict == "inconclusive"
+    assert found.reason == "trials as few as these cannot give p below 0.33"
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_one_task_gives_a_difference_and_no_verdict_on_tasks_like_it(scope: Scope) -> None:
+    found = compare_paired(suite((2, 10)), suite((8, 10)), scope=scope)
+    assert found.difference == pytest.approx(0.6)
+    if scope == "tasks-like-these":
+        assert (found.verdict, found.se, found.p_t, ends(found)) == ("inconclusive", None, None, (-1, 1))
+    else:
+        assert found.verdict == "better"
+
+
+def test_equivalence_needs_a_margin_and_tasks_enough() -> None:
+    rng = random.Random(1)
+    a = {f"t{i}": [float(rng.random() < 0.6) for _ in range(40)] for i in range(60)}
+    b = {f"t{i}": [float(rng.random() < 0.6) for _ in range(40)] for i in range(60)}
+    assert compare_paired(a, b).verdict == "inconclusive"
+    assert compare_paired(a, b, margin=0.08).verdict == "equivalent"
+    assert compare_paired(a, b, margin=0.001).verdict == "inconclusive"
+    assert compare_paired(a, b, scope="these-tasks", margin=0.08).verdict == "equivalent"
+    few = suite(*[(5, 5)] * 10)
+    assert compare_paired(few, few, margin=0.1).verdict == "inconclusive"
+
+
+def test_a_difference_below_the_margin_is_equivalent_and_names_its_direction() -> None:
+    a, b = suite(*[(50, 100)] * 60), suite(*[(51, 100)] * 60)
+    assert compare_paired(a, b).verdict == "better"
+    found = compare_paired(a, b, margin=0.1)
+    assert (found.verdict, found.reason) == (
+        "equivalent", "both one-sided tests keep it within 0.1; better by less than that",
+    )  # fmt: skip
+
+
+def test_copied_trials_are_refused_on_these_tasks_with_the_reason() -> None:
+    a, b = suite(*[(0, 5)] * 9), suite(*[(5, 5)] * 9)
+    found = compare_paired(a, b, scope="these-tasks", copied=True)
+    assert (found.verdict, found.p_exact, found.se, found.ci_low, found.ci_high) == ("inconclusive",) + (None,) * 4
+    assert "trials repeat each other" in found.reason
+    assert compare_paired(a, b, copied=True) == compare_paired(a, b)
+
+
+def test_copying_every_trial_changes_nothing_for_tasks_like_these() -> None:
+    rng = random.Random(3)
+    a, b = (suite(*((rng.randint(0, 4), 4) for _ in range(15))) for _ in range(2))
+    once, often = (
+        compare_paired(a, b),
+        compare_paired({t: x * 7 for t, x in a.items()}, {t: x * 7 for t, x in b.items()}),
+    )
+    assert replace(often, n_trials=once.n_trials) == once
+
+
+def test_tasks_of_one_arm_are_left_out_and_listed() -> None:
+    found = compare_paired({**suite((1, 2), (2, 2)), "only-a": [1]}, {**suite((2, 2), (2, 2)), "x": [0], "empty": []})
+    assert (found.n_tasks, found.unpaired) == (2, ("only-a", "x"))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "words"),
+    [
+        ({}, {}, "no task has scored trials in both arms: 0 tasks in a, 0 in b"),
+        ({"t": [1]}, {"t": []}, "no task has scored trials in both arms: 1 tasks in a, 0 in b"),
+        ({"t": [1]}, {"t": [math.nan]}, "arm b, task 't': the score nan is not in"),
+        ({"t": [1.5]}, {"t": [1]}, "arm a, task 't': the score 1.5 is not in"),
+        ({"t": [None]}, {"t": [1]}, "arm a, task 't': the score None is not in"),
+        ({"t": ["1"]}, {"t": [1]}, "arm a, task 't': the score '1' is not in"),
+        ({"t": 1}, {"t": [1]}, "arm a, task 't': 1 is not a list of scores"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_by_name(a: Any, b: Any, words: str) -> None:
+    for scope in SCOPES:
+        with pytest.raises(ValueError, match=words):
+            compare_paired(a, b, scope=scope)
+
+
+def test_unknown_scopes_and_impossible_margins_are_refused() -> None:
+    arm = suite((1, 2))
+    with pytest.raises(ValueError, match="scope 'all': expected one of"):
+        compare_paired(arm, arm, scope="all")  # type: ignore[arg-type]
+    for margin in (0, -0.1, 1.5, math.nan):
+        with pytest.raises(ValueError, match="expected a number above 0"):
+            compare_paired(arm, arm, margin=margin)
+
+
+scores = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1))
+passes = st.sampled_from([0.0, 1.0])
+
+
+@st.composite
+def arms(draw: st.DrawFn) -> tuple[Arm, Arm]:
+    kind = draw(st.sampled_from([scores, passes]))
+    task = st.lists(kind, min_size=1, max_size=5)
+    n = draw(st.integers(1, 9))
+    return tuple({f"t{i}": draw(task) for i in range(n)} for _ in range(2))  # type: ignore[return-value]
+
+
+@settings(max_examples=60, deadline=None)
+@given(arms(), st.sampled_from(SCOPES), st.booleans())
+def test_the_interval_holds_the_difference_and_excludes_0_when_the_verdict_does(
+    pair: tuple[Arm, Arm], scope: Scope, grouped: bool
+) -> None:
+    a, b = pair
+    groups = {task_id: f"g{i // 2}" for i, task_id in enumerate(a)} if grouped else None
+    found = compare_paired(a, b, groups, scope)
+    low, high = ends(found)
+    assert found.p_exact is not None
+    assert 0 < found.p_exact <= 1
+    assert -1 <= low <= found.difference + 1e-9
+    assert found.difference - 1e-9 <= high <= 1
+    assert (low > 0 or high < 0) == (found.p_exact <= 0.05) == (found.verdict in ("better", "worse"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(arms(), st.sampled_from(SCOPES), st.randoms(use_true_random=False))
+def test_names_and_order_of_tasks_and_trials_do_not_matter_and_swapping_arms_mirrors(
+    pair: tuple[Arm, Arm], scope: Scope, rng: random.Random
+) -> None:
+    a, b = pair
+    order = rng.sample(sorted(a), len(a))
+    moved_a, moved_b = ({f"x{t}": rng.sample(arm[t], len(arm[t])) for t in order} for arm in pair)
+    found, moved, mirrored = (
+        compare_paired(x, y, scope=scope) for x, y in ((a, b), (moved_a, moved_b), (b, a))
+    )  # fmt: skip
+    assert (moved.p_exact, *ends(moved)) == pytest.approx((found.p_exact, *ends(found)), abs=1e-9)
+    assert (mirrored.p_exact, *ends(mirrored)) == pytest.approx(
+        (found.p_exact, -ends(found)[1], -ends(found)[0]), abs=1e-9
+    )
+
+
+def test_a_thousand_tasks_and_a_million_trials_take_a_moment() -> None:
+    rng = random.Random(2)
+    a, b = ({f"t{i}": [float(rng.random() < p) for _ in range(20)] for i in range(1000)} for p in (0.5, 0.53))
+    started = time.process_time()
+    results = [compare_paired(a, b, scope=scope) for scope in SCOPES]
+    assert time.process_time() - started < 4
+    assert [found.verdict for found in results] == ["better", "better"]
+    assert ends(results[0]) == pytest.approx(results[0].ci_t, abs=1e-4)
+
+
+def test_one_task_of_a_million_trials_is_right() -> None:
+    a, b = {"t": [1.0] * 250_000 + [0.0] * 250_000}, {"t": [1.0] * 251_500 + [0.0] * 248_500}
+    found = compare_paired(a, b, scope="these-tasks")
+    assert found.se is not None
+    z = found.difference / found.se
+    assert found.p_exact == pytest.approx(math.erfc(z / math.sqrt(2)), rel=0.02)
+    assert ends(found) == pytest.approx(
+        (found.difference - 1.96 * found.se, found.difference + 1.96 * found.se), abs=2e-5
+    )

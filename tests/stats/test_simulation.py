@@ -1,0 +1,61 @@
+"""A short form of the simulation in docs/statistics.md: tests err, and intervals cover, as they say."""
+
+from typing import Any
+
+import pytest
+
+from bench.simulation import PAGE, coverage, differing_arms, equal_arms
+from mcptrials.stats import Scope, pass_hat_k
+
+RUNS = 100
+MOST = 0.08
+"""8 of 100 where 2.5 are expected: a chance of 0.3 % for a test that is just right."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "scope"),
+    [
+        ("plain", "tasks-like-these"),
+        ("unequal", "tasks-like-these"),
+        ("copied", "tasks-like-these"),
+        ("groups", "tasks-like-these"),
+        ("unequal", "these-tasks"),
+        ("copied", "these-tasks"),
+    ],
+)
+def test_equal_arms_are_seldom_called_better_or_worse(kind: str, scope: Scope) -> None:
+    better, worse, pooled = equal_arms(kind, scope, RUNS)
+    assert better <= MOST
+    assert worse <= MOST
+    if kind in ("copied", "groups"):
+        assert pooled > 0.15
+
+
+def test_five_hundred_suites_cover_the_true_rate_at_the_nominal_share() -> None:
+    ours, normal, pooled, _ = coverage(20, 5, (2.0, 2.0), 500)
+    assert ours >= 0.92
+    assert pooled < 0.9
+    ours, normal, _, _ = coverage(10, 5, (9.0, 0.5), 500)
+    assert ours >= 0.92
+    assert normal < 0.9
+
+
+def test_intervals_of_differences_cover_and_large_differences_are_found() -> None:
+    for scope in ("tasks-like-these", "these-tasks"):
+        found, _, held, _ = differing_arms(20, 0.3, scope, RUNS)
+        assert found > 0.85
+        assert held >= 0.88
+
+
+def test_the_page_holds_the_tables_of_the_simulation() -> None:
+    text = PAGE.read_text("utf-8")
+    assert "2000 seeded runs per row" in text
+    assert text.count("| plain | tasks-like-these |") == 1
+
+
+def test_the_traps_of_pass_hat_k_are_avoided(oracles: dict[str, Any]) -> None:
+    traps = oracles["pass_hat_traps"]
+    plugin, aggregation = traps["plugin"], traps["aggregation"]
+    assert pass_hat_k(plugin["n"], plugin["c"], plugin["k"]) == pytest.approx(plugin["unbiased_pass_hat_k"], abs=1e-12)
+    means = [pass_hat_k(2000, round(2000 * p), aggregation["k"]) for p in aggregation["two_tasks_p"]]
+    assert sum(means) / 2 == pytest.approx(aggregation["mean_over_tasks_of_p^k"], abs=1e-3)
