@@ -1,16 +1,20 @@
 """Comparing runs and arms: what is paired, what is refused, and which verdict holds."""
 
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import pytest
 from scipy.stats import ttest_rel
+from statsmodels.stats.power import TTestPower
 from tests.hand_made import BASE, NEW, manifest, record, run_of, task
 
 from mcptrials import compare
+from mcptrials.encoding import dump_line
 from mcptrials.errors import UsageError
 from mcptrials.record import Record
 from mcptrials.store import Run
@@ -302,3 +306,51 @@ def test_two_large_runs_are_compared_in_seconds(tmp_path: Path) -> None:
     assert time.process_time() - began_s < 6
     assert found["a"]["n_trials"] == 10_000
     assert found["difference"] == pytest.approx(15 / 20 - 16 / 20)
+
+
+def test_the_power_line_says_what_it_would_take(tmp_path: Path) -> None:
+    """The tasks are those of statsmodels for a paired t test of the same spread."""
+    passes = [(0, 1), (1, 1), (0, 1), (1, 0), (0, 0), (1, 1), (0, 1), (1, 0), (0, 0), (0, 1)]
+    a, b = (side(tmp_path / name, {f"t{i}": [each[n]] for i, each in enumerate(passes)}) for n, name in enumerate("ab"))
+    power = only(compare(a, b))["power"]
+    differences = [y - x for x, y in passes]
+    effect = fmean(differences) / stdev(differences)
+    needed = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
+    assert power["more_tasks"] == math.ceil(needed) - len(passes)
+    assert f"to see +20 points: {power['more_tasks']} more tasks" in power["line"]
+
+
+def test_errors_that_one_side_alone_has_are_told(tmp_path: Path) -> None:
+    def run(name: str, text: str) -> Run:
+        tasks = [task("t")]
+        made = run_of(tmp_path / name, manifest(tasks, trials=1, run_id=name), [record("t", 1, tool_errors=1, **HASH)])
+        [found] = made.records()
+        key = {"at_ms": 1, "call_id": "1", "server": "s", "tool": "get"}
+        asked = {
+            "shown_name": "get",
+            "arguments": {},
+            "raw_arguments": "{}",
+            "unknown_tool": False,
+            "argument_error": None,
+        }
+        answered = {"ms": 1, "status": "tool_error", "result": None, "error": None, "shown": text}
+        lines = [{"kind": "tool_call", **key, **asked}, {"kind": "tool_result", **key, **answered}]
+        (made.folder / "transcripts").mkdir()
+        (made.folder / found.transcript).write_bytes(b"".join(map(dump_line, lines)))
+        return made
+
+    errors = only(compare(run("a", "no such key"), run("b", "x" * 1000)))["errors"]
+    assert errors["only_a"] == [{"tool": "get", "text": "no such key", "trials": 1}]
+    assert errors["only_b"] == [{"tool": "get", "text": "x" * 200 + "[...]", "trials": 1}]
+
+
+def test_a_manifest_out_of_shape_is_no_reason_to_fail(tmp_path: Path) -> None:
+    odd = {
+        "preflight": {"base": {"s": {"tools": [5, {"name": 3}]}, "t": 7}},
+        "servers": 7,
+        "overrides": [],
+        "limits": None,
+    }
+    found = only(compare(side(tmp_path / "a", {"t": [1]}, **odd), side(tmp_path / "b", {"t": [0]})))
+    assert found["tools"]["known"] is False
+    assert found["difference"] == -1

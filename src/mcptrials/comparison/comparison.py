@@ -95,7 +95,7 @@ def _compared(a: Side, b: Side, allow: Collection[str], question: Question) -> d
         "b": row_b,
         **_numbers(surviving(found, worst, unscored) if found else None),
         "p_adjusted": None,
-        "power": power_of_pair(scores(a, tasks), scores(b, tasks), found.difference) if found else None,
+        "power": _power(a, b, tasks, found) if found else None,
         "worst_case": worst,
         "tasks": pairing.document(),
         "changed_tasks": task_rows(a, b, tasks),
@@ -108,6 +108,11 @@ def _compared(a: Side, b: Side, allow: Collection[str], question: Question) -> d
         "concurrency": when,
         "warnings": _warnings(row_a, row_b, pairing, when),
     }
+
+
+def _power(a: Side, b: Side, tasks: Sequence[str], found: PairedComparison) -> dict[str, Any] | None:
+    grouped = found.n_groups < found.n_tasks
+    return power_of_pair(scores(a, tasks), scores(b, tasks), found.difference, grouped=grouped)
 
 
 _HINT = "compare runs of the same tasks, or arms of one run"

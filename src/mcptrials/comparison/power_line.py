@@ -16,8 +16,12 @@ SMALLEST = 0.005
 Scores = Mapping[str, Sequence[float]]
 
 
-def power_of_pair(a: Scores, b: Scores, difference: float) -> dict[str, Any] | None:
-    """The numbers and the line; None when the trials at hand have no spread to reckon with."""
+def power_of_pair(a: Scores, b: Scores, difference: float, *, grouped: bool = False) -> dict[str, Any] | None:
+    """The numbers and the line; None when the trials at hand have no spread to reckon with.
+
+    Args:
+        grouped: tasks come in groups; the reckoning is for tasks that do not, and the line says so.
+    """
     shared = [task_id for task_id in a if task_id in b]
     design = design_of(a, b) or _without_trials([fmean(b[each]) - fmean(a[each]) for each in shared])
     if design is None or design.task_variance == 0:
@@ -32,7 +36,7 @@ def power_of_pair(a: Scores, b: Scores, difference: float) -> dict[str, Any] | N
         "trials_per_task": None if wanted is None else _trials(design, len(shared), wanted),
         "noise": _noise(design),
     }
-    return found | {"line": _line(found, difference)}
+    return found | {"line": _line(found, difference) + (", counting each task as its own group" if grouped else "")}
 
 
 def _without_trials(differences: Sequence[float]) -> PairedDesign | None:
@@ -67,8 +71,8 @@ def _noise(design: PairedDesign) -> str | None:
 
 def _line(found: Mapping[str, Any], difference: float) -> str:
     detectable = found["detectable"]
-    least = "no difference" if detectable is None else f"{100 * detectable:.0f} points"
-    line = f"these tasks and trials detect {least} at {100 * POWER:.0f} % power"
+    least = "cannot detect any difference" if detectable is None else f"detect {100 * detectable:.0f} points"
+    line = f"these tasks and trials {least} at {100 * POWER:.0f} % power"
     if found["difference"] is None:
         return line
     more, trials = found["more_tasks"], found["trials_per_task"]
