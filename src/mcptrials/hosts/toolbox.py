@@ -129,7 +129,8 @@ class Toolbox:
         server, session = next(iter(self._sessions.items()))
         allowed = self._context.filters.get(server, ToolFilter()).shows({"name": name})
         overrides = self._context.overrides
-        renamed = (server, name) in self._schemas and bool(overrides.naming or overrides.of(server, name))
+        listed = any(tool["name"] == name for tool in session.tools)
+        renamed = listed and bool(overrides.naming or overrides.of(server, name))
         return session if allowed and not renamed else None
 
     def _called(self, plan: _Plan) -> ToolCalled:
