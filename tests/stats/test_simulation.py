@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-
 from bench.simulation import PAGE, coverage, differing_arms, equal_arms
+
 from mcptrials.stats import Scope, pass_hat_k
 
 RUNS = 100
