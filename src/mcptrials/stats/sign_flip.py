@@ -15,8 +15,8 @@ Whole = NDArray[np.int64]
 
 GRID = 2**16
 """Steps of the grid that differences without a common denominator are rounded to."""
-EXACT_COST, JOINT_COST = 4e8, 2e8
-"""Additions that the exact p and the exact interval may take, under a second; beyond, hundreds of units differ."""
+EXACT_COST, JOINT_COST = 4e8, 1e7
+"""Additions that the exact p and the exact interval may take, a fraction of a second; beyond, many units differ."""
 ENUMERATED = 16
 """Up to so many units all subsets are listed."""
 LARGEST_DENOMINATOR, LARGEST_COMMON = 20_000, 10**6
@@ -54,7 +54,7 @@ def sign_flip_interval(sums: Sequence[float], sizes: Sequence[int], alpha: float
     `sums` holds the summed differences of the independent units (tasks, or groups) and `sizes` their numbers of tasks.
     A difference x is rejected from below when P(sum_g B_g (D_g - n_g x) <= 0) <= alpha/2 with B_g fair coins: the ends
     are quantiles of the means over all subsets of units (Hartigan's typical values), found exactly by a convolution
-    over size and sum. With too many units for that (hundreds that differ) the probability is Robinson's saddlepoint
+    over size and sum. With too many units for that (a hundred that differ) the probability is Robinson's saddlepoint
     approximation. With less than six units nothing can be rejected: the ends are -1 and 1.
     Source: Hartigan 1969 (JASA 64); Robinson 1982 (JRSS B 44).
     Units: differences of scores, in [-1, 1]. Assumes independent units with symmetric differences.
