@@ -208,7 +208,7 @@ def arms(draw: st.DrawFn) -> tuple[Arm, Arm]:
     return tuple({f"t{i}": draw(task) for i in range(n)} for _ in range(2))  # type: ignore[return-value]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(arms(), st.sampled_from(SCOPES), st.booleans())
 def test_the_interval_holds_the_difference_and_excludes_0_when_the_verdict_does(
     pair: tuple[Arm, Arm], scope: Scope, grouped: bool
@@ -224,7 +224,7 @@ def test_the_interval_holds_the_difference_and_excludes_0_when_the_verdict_does(
     assert (low > 0 or high < 0) == (found.p_exact <= 0.05) == (found.verdict in ("better", "worse"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(arms(), st.sampled_from(SCOPES), st.randoms(use_true_random=False))
 def test_names_and_order_of_tasks_and_trials_do_not_matter_and_swapping_arms_mirrors(
     pair: tuple[Arm, Arm], scope: Scope, rng: random.Random

@@ -25,13 +25,13 @@ def by_enumeration(differences: list[float], shift: float = 0.0) -> float:
 fifths = st.lists(st.integers(-5, 5).map(lambda each: each / 5), min_size=1, max_size=10)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(fifths)
 def test_p_is_that_of_listing_all_flips(differences: list[float]) -> None:
     assert sign_flip_p(differences) == pytest.approx(by_enumeration(differences), abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(-5, 5).map(lambda each: each / 5), min_size=6, max_size=9))
 def test_the_interval_is_where_the_test_by_listing_does_not_reject(differences: list[float]) -> None:
     low, high = sign_flip_interval(differences, [1] * len(differences))

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-
 from bench.simulation import PAGE, coverage, differing_arms, equal_arms
+
 from mcptrials.stats import Scope, pass_hat_k
 
 RUNS = 100
@@ -49,7 +49,7 @@ def test_intervals_of_differences_cover_and_large_differences_are_found() -> Non
 
 def test_the_page_holds_the_tables_of_the_simulation() -> None:
     text = PAGE.read_text("utf-8")
-    assert "2000 seeded runs per row" in text
+    assert "2000 seeded runs per row of the first table, 500 of the others" in text
     assert text.count("| plain | tasks-like-these |") == 1
 
 

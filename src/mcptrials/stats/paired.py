@@ -108,7 +108,8 @@ def compare_paired(
     checked_scope(scope)
     if margin is not None and not 0 < margin <= 1:
         raise ValueError(f"margin {margin!r}: expected a number above 0 and at most 1")
-    data = _pair(checked_trials(a, "a"), checked_trials(b, "b"), groups)
+    a, b = checked_trials(a, "a"), checked_trials(b, "b")
+    data = _pair(a, b, groups)
     found = _described(data, scope, tuple(sorted(set(a) ^ set(b))))
     if scope == "tasks-like-these":
         return _judged(_for_tasks_like_these(found, data), data, margin)

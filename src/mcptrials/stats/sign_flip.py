@@ -15,8 +15,8 @@ Whole = NDArray[np.int64]
 
 GRID = 2**16
 """Steps of the grid that differences without a common denominator are rounded to."""
-JOINT_COST = 2e8
-"""Additions that the exact interval may take, under a second; beyond, hundreds of units differ."""
+EXACT_COST, JOINT_COST = 4e8, 1e7
+"""Additions that the exact p and the exact interval may take, a fraction of a second; beyond, many units differ."""
 ENUMERATED = 16
 """Up to so many units all subsets are listed."""
 LARGEST_DENOMINATOR, LARGEST_COMMON = 20_000, 10**6
@@ -38,6 +38,7 @@ def sign_flip_p(differences: Sequence[float]) -> float:
     Raises:
         ValueError: a difference is not finite.
     """
+    _check_finite(differences)
     signed = _on_grid(differences)
     steps, total = np.abs(signed), abs(int(signed.sum()))
     if total == 0:
@@ -53,7 +54,7 @@ def sign_flip_interval(sums: Sequence[float], sizes: Sequence[int], alpha: float
     `sums` holds the summed differences of the independent units (tasks, or groups) and `sizes` their numbers of tasks.
     A difference x is rejected from below when P(sum_g B_g (D_g - n_g x) <= 0) <= alpha/2 with B_g fair coins: the ends
     are quantiles of the means over all subsets of units (Hartigan's typical values), found exactly by a convolution
-    over size and sum. With too many units for that (hundreds that differ) the probability is Robinson's saddlepoint
+    over size and sum. With too many units for that (a hundred that differ) the probability is Robinson's saddlepoint
     approximation. With less than six units nothing can be rejected: the ends are -1 and 1.
     Source: Hartigan 1969 (JASA 64); Robinson 1982 (JRSS B 44).
     Units: differences of scores, in [-1, 1]. Assumes independent units with symmetric differences.
@@ -63,30 +64,30 @@ def sign_flip_interval(sums: Sequence[float], sizes: Sequence[int], alpha: float
     """
     if not len(sums) or len(sums) != len(sizes):
         raise ValueError(f"{len(sums)} sums, {len(sizes)} sizes: expected as many, and at least one")
+    _check_finite(sums)
     totals, counts = np.asarray(sums, dtype=float), np.asarray(sizes, dtype=np.int64)
     low, high = _lower(totals, counts, alpha), -_lower(-totals, counts, alpha)
     return Interval(max(-1.0, low), min(1.0, high))
 
 
+def _check_finite(values: Sequence[float]) -> None:
+    for value in values:
+        if not math.isfinite(value):
+            raise ValueError(f"a difference is {value!r}: expected a finite number")
+
+
 def _on_grid(values: Sequence[float]) -> Whole:
     """The values as whole steps of their common denominator, or of a fine grid."""
-    denominator, spread = common_denominator(values), math.fsum(map(abs, values))
-    if denominator is None or denominator * spread > GRID:
-        denominator = None
-    steps = denominator or GRID / max(spread, math.ulp(0) * GRID)
+    denominator, spread = _common_denominator(values), math.fsum(map(abs, values))
+    exact = denominator is not None and denominator * spread * len(values) <= 2 * EXACT_COST
+    steps = denominator if exact and denominator else GRID / max(spread, math.ulp(0) * GRID)
     return np.rint(np.asarray(values, dtype=float) * steps).astype(np.int64)
 
 
-def common_denominator(values: Iterable[float]) -> int | None:
-    """The smallest number that makes all values whole; None when they are not fractions with a small one.
-
-    Raises:
-        ValueError: a value is not finite.
-    """
+def _common_denominator(values: Iterable[float]) -> int | None:
+    """The smallest number that makes all values whole; None when they are not fractions with a small one."""
     common = 1
     for value in set(values):
-        if not math.isfinite(value):
-            raise ValueError(f"a difference is {value!r}: expected a finite number")
         fraction = Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
         common = math.lcm(common, fraction.denominator)
         if abs(fraction - Fraction(value)) > ROUNDING or common > LARGEST_COMMON:
@@ -112,7 +113,7 @@ def _lower(sums: Floats, sizes: Whole, alpha: float) -> float:
         return _quantile(*_subsets(sums, sizes), alpha / 2)
     changed = sums != 0
     cost = int(changed.sum()) * int(sizes[changed].sum()) * float(np.abs(sums).sum())
-    denominator = common_denominator(sums.tolist())
+    denominator = _common_denominator(sums.tolist())
     if denominator is not None and cost * denominator <= JOINT_COST:
         return _quantile(*_joint(sums, sizes, denominator), alpha / 2)
     return _saddlepoint_lower(sums, sizes, alpha / 2)
