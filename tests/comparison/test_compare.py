@@ -345,7 +345,7 @@ def test_errors_that_one_side_alone_has_are_told(tmp_path: Path) -> None:
 
 
 def test_a_manifest_out_of_shape_is_no_reason_to_fail(tmp_path: Path) -> None:
-    odd = {
+    odd: dict[str, Any] = {
         "preflight": {"base": {"s": {"tools": [5, {"name": 3}]}, "t": 7}},
         "servers": 7,
         "overrides": [],
