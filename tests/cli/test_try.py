@@ -12,21 +12,23 @@ from tests.cli.preloaded import Preloaded
 from tests.cli.tiny_project import asks, make_project, records, run_folder, run_folders, wait_until
 
 SHOP = """
+import sys
+
 from mcp.server import MCPServer
 
 
-def shop():
+def shop(description="Poor."):
     server = MCPServer("shop")
 
-    @server.tool(description="Poor.", annotations={"readOnlyHint": True})
+    @server.tool(description=description, annotations={"readOnlyHint": True})
     def search(text: str) -> str:
         return f"found {text}"
 
     return server
 
 
-def other_shop():
-    return shop()
+if __name__ == "__main__":
+    shop(sys.argv[1]).run()
 """
 
 READER = """
@@ -176,3 +178,29 @@ def test_held_out_tasks_that_are_compared_are_looks(tmp_path: Path, commands: Pr
     [ledger] = [path for path in folder.rglob("*") if path.is_file() and "look" in path.name]
     looks = [json.loads(line) for line in ledger.read_text().splitlines()]
     assert [each for each in looks if "compare" in each.values()]
+
+
+def test_a_changed_server_is_tried_by_its_command(tmp_path: Path, commands: Preloaded) -> None:
+    folder = shop_project(tmp_path / "p", trials=1)
+    command = "shop={python} {project_dir}/shop.py Good."
+    ended = commands.run(folder, "try", "--server", command, "--only", "easy,t0", "--json")
+    assert ended.code == 0
+    [found] = ended.document["data"]["comparisons"]
+    assert (found["a"]["rate"], found["b"]["rate"]) == (0.5, 1.0)
+    assert [each["after"] for each in found["tools"]["changes"] if each["path"] == "$.description"] == ["Good."]
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "said"),
+    [
+        ("{search: {description: Good.}}", 0, "overrides 1 tool of variant told"),
+        ("{serch: {description: x}}", 1, "has a tool 'serch'"),
+    ],
+)
+def test_a_check_looks_at_overrides_too(tmp_path: Path, commands: Preloaded, told: str, code: int, said: str) -> None:
+    folder = shop_project(tmp_path / "p", 1, variants={"base": {}, "told": {"overrides": "overrides.yaml"}})
+    (folder / "overrides.yaml").write_text(f"tools: {told}")
+    ended = commands.run(folder, "check", "--offline", "--json")
+    lines = [line for line in ended.document["data"]["lines"] if "overrides.yaml" in line["subject"]]
+    assert [said in line["what"] for line in lines] == [True]
+    assert ended.code == code

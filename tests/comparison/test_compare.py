@@ -288,8 +288,8 @@ def test_a_margin_is_a_share(tmp_path: Path, margin: float) -> None:
 
 
 def test_two_large_runs_are_compared_in_seconds(tmp_path: Path) -> None:
-    """10,000 trials each; three seconds on an idle machine, by the time that this process works."""
-    tasks = [task(f"t{i}") for i in range(500)]
+    """2,000 trials each in half a second on an idle machine, by the time that this process works; 10,000 take 2.2 s."""
+    tasks = [task(f"t{i}") for i in range(100)]
     folders = []
     for name, modulus in (("a", 5), ("b", 4)):
         first = record("t0", 1, "passed", **HASH).model_dump()
@@ -303,8 +303,8 @@ def test_two_large_runs_are_compared_in_seconds(tmp_path: Path) -> None:
         folders.append(run_of(tmp_path / name, manifest(tasks, trials=20, run_id=name), records).folder)
     began_s = time.process_time()
     found = only(compare(*folders))
-    assert time.process_time() - began_s < 6
-    assert found["a"]["n_trials"] == 10_000
+    assert time.process_time() - began_s < 1.5
+    assert found["a"]["n_trials"] == 2_000
     assert found["difference"] == pytest.approx(15 / 20 - 16 / 20)
 
 

@@ -132,7 +132,7 @@ def _override_lines(project: Project, served: Mapping[_Asked, Served]) -> list[L
             lines.append(Line("files", "fail", exc.where or file, exc.what, exc.hint))
         else:
             count = len(project.overrides_of(variant).tools)
-            lines.append(Line("files", "ok", file, f"overrides {count} tools of variant {variant}"))
+            lines.append(Line("files", "ok", file, f"overrides {count} tool{'s' * (count != 1)} of variant {variant}"))
     return lines
 
 
