@@ -62,9 +62,7 @@ class Exchange:
         Raises:
             TrialError: the provider refused or failed, or the conversation no longer fits the model.
         """
-        request = httpx2.Request(
-            "POST", self._base_url + path, headers=self._headers, content=dump_text(body).encode()
-        )
+        request = httpx2.Request("POST", self._base_url + path, headers=self._headers, content=dump_text(body).encode())
         try:
             with anyio.fail_after(self._timeout_s):
                 response = await send_bounded(self._http, request)
