@@ -1,0 +1,97 @@
+"""The kinds of answers: how each is checked and compared, and which one an expected value seems to be."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mcptrials.graders.answer import (
+    absence, boolean, choice, collection, date, expression, identifier, instant, json_value, money, number, percent,
+    phone, quantity, text, url,
+)  # fmt: skip
+from mcptrials.graders.answer.options import Kind, Options
+from mcptrials.graders.answer.unit import find_unit
+from mcptrials.graders.answer.verdict import AnswerMatch
+from mcptrials.graders.answer.wording import folded, quoted_only
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is wrong with an expected value of a kind; and the comparison of all wordings of an answer with it."""
+
+    problem: Callable[[str, Options], str | None]
+    compare: Callable[[str, list[str], Options], AnswerMatch]
+
+
+RULES: Mapping[Kind, Rule] = {
+    "number": Rule(number.problem, number.compare),
+    "text": Rule(text.problem, text.compare),
+    "id": Rule(identifier.problem, identifier.compare),
+    "date": Rule(date.problem, date.compare),
+    "datetime": Rule(instant.problem, instant.compare),
+    "set": Rule(collection.problem, collection.compare_set),
+    "list": Rule(collection.problem, collection.compare_list),
+    "boolean": Rule(boolean.problem, boolean.compare),
+    "percent": Rule(percent.problem, percent.compare),
+    "money": Rule(money.problem, money.compare),
+    "quantity": Rule(quantity.problem, quantity.compare),
+    "choice": Rule(choice.problem, choice.compare),
+    "url": Rule(url.problem, url.compare),
+    "phone": Rule(phone.problem, phone.compare),
+    "json": Rule(json_value.problem, json_value.compare),
+    "none": Rule(absence.problem, absence.compare),
+    "regex": Rule(expression.problem, expression.compare),
+}
+
+_NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9]*|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
+_PERCENT = re.compile(r"[-+]?[0-9][0-9.,]* ?%")
+_MONEY = re.compile(
+    r"[-+]?(?:[A-Z]{0,3}[$\u00a3\u20ac\u00a5\u20b9]) ?[0-9][0-9.,]*|[-+]?[0-9][0-9.,]* ?[$\u00a3\u20ac\u00a5\u20b9]"
+)
+_QUANTITY = re.compile(r"[-+]?[0-9][0-9.,]* ([^\d\s]\S*)")
+_PHONE = re.compile(r"\+[1-9][0-9 ()-]{7,20}[0-9]")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_ID = re.compile(r"(?=\S*[0-9])#?\w[\w./:-]*")
+_NONE = frozenset({"not found", "not_found", "none", "n/a"})
+_TRUTHS = frozenset({"yes", "no", "true", "false"})
+_LETTERS = frozenset("ABCDEFGH")
+_MAX_GUESSED = 200
+
+
+def infer(expected: str, options: Options) -> Kind:
+    """The kind that an expected value seems to be; text if it is none of the others."""
+    written = quoted_only(expected)[-1] if len(expected) <= _MAX_GUESSED else ""
+    if options.unit and number.bare(written):
+        return "quantity"
+    if expected.lstrip()[:1] in ("[", "{") and not json_value.problem(expected, options):
+        return "json" if expected.lstrip()[0] == "{" or collection.problem(expected, options) else "list"
+    if word := _by_word(written):
+        return word
+    return _by_pattern(written, options)
+
+
+def _by_word(written: str) -> Kind | None:
+    if folded(written) in _TRUTHS:
+        return "boolean"
+    if folded(written) in _NONE:
+        return "none"
+    return "choice" if written in _LETTERS else None
+
+
+def _by_pattern(written: str, options: Options) -> Kind:
+    if _NUMBER.fullmatch(written):
+        return "number"
+    if _PERCENT.fullmatch(written):
+        return "percent"
+    if _MONEY.fullmatch(written):
+        return "money"
+    if (found := _QUANTITY.fullmatch(written)) and find_unit(found[1]):
+        return "quantity"
+    if _URL.fullmatch(written):
+        return "url"
+    if _PHONE.fullmatch(written):
+        return "phone"
+    if date.problem(written, options) is None and not written.isdigit():
+        return "date"
+    if instant.problem(written, options) is None and not written.isdigit():
+        return "datetime"
+    return "id" if _ID.fullmatch(written) else "text"
