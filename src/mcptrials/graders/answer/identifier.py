@@ -11,6 +11,7 @@ _TOKEN = re.compile(r"[^\s,;()\[\]{}\"'`<>|]+")
 _LABEL = re.compile(
     r"(?:the )?(?:id|key|code|issue|ticket|number)(?: (?:id|key|is|number))?(?: is|:| =|=)? +(?=\S+$)", re.IGNORECASE
 )
+_MAX_LABELLED = 200
 _ZEROS = re.compile(r"(?<![0-9])0+(?=[0-9])")
 
 
@@ -23,7 +24,9 @@ def compare(expected: str, forms: list[str], options: Options) -> AnswerMatch:
     """Whether one wording of the answer is the expected id, alone."""
     wanted = {_key(form, options) for form in quoted_only(expected)}
     last = forms[-1]
-    found = [_key(form, options) for form in (*forms, _LABEL.sub("", last, count=1) if len(last) < 200 else last)]
+    found = [
+        _key(form, options) for form in (*forms, _LABEL.sub("", last, count=1) if len(last) < _MAX_LABELLED else last)
+    ]
     if not wanted.isdisjoint(found):
         return matched(expected, "as an id")
     tokens = {_key(token, options).strip(".:!?*") for token in _TOKEN.findall(last)}

@@ -9,7 +9,8 @@ from mcptrials.graders.answer.verdict import AnswerMatch, matched, missed
 from mcptrials.graders.answer.wording import quoted_only, spaced
 
 _MOMENT = re.compile(
-    r"(?P<day>.{8,40}?)(?:T|,? (?:at )?)(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9}))?)?"
+    r"(?P<day>.{8,40}?)(?:T|,? (?:at )?)(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})"
+    r"(?::(?P<s>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9}))?)?"
     r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?P<zone>Z|UTC|GMT|(?:UTC|GMT)?[+-][0-9]{2}:?[0-9]{2}))?",
     re.IGNORECASE,
 )

@@ -5,8 +5,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mcptrials.graders.answer import (
-    absence, boolean, choice, collection, date, expression, identifier, instant, json_value, money, number, percent,
-    phone, quantity, text, url,
+    absence,
+    boolean,
+    choice,
+    collection,
+    date,
+    expression,
+    identifier,
+    instant,
+    json_value,
+    money,
+    number,
+    percent,
+    phone,
+    quantity,
+    text,
+    url,
 )  # fmt: skip
 from mcptrials.graders.answer.options import Kind, Options
 from mcptrials.graders.answer.unit import find_unit
@@ -42,14 +56,15 @@ RULES: Mapping[Kind, Rule] = {
     "regex": Rule(expression.problem, expression.compare),
 }
 
-_NUMBER = re.compile(r"[-+]?(?:0|[1-9][0-9]*|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
-_PERCENT = re.compile(r"[-+]?[0-9][0-9.,]* ?%")
-_MONEY = re.compile(
-    r"[-+]?(?:[A-Z]{0,3}[$\u00a3\u20ac\u00a5\u20b9]) ?[0-9][0-9.,]*|[-+]?[0-9][0-9.,]* ?[$\u00a3\u20ac\u00a5\u20b9]"
-)
+_CASH = "[$\u00a3\u20ac\u00a5\u20b9]"
+_WRITTEN: Mapping[Kind, re.Pattern[str]] = {
+    "number": re.compile(r"[-+]?(?:0|[1-9][0-9]*|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]+)?"),
+    "percent": re.compile(r"[-+]?[0-9][0-9.,]* ?%"),
+    "money": re.compile(rf"[-+]?[A-Z]{{0,3}}{_CASH} ?[0-9][0-9.,]*|[-+]?[0-9][0-9.,]* ?{_CASH}"),
+    "url": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+"),
+    "phone": re.compile(r"\+[1-9][0-9 ()-]{7,20}[0-9]"),
+}
 _QUANTITY = re.compile(r"[-+]?[0-9][0-9.,]* ([^\d\s]\S*)")
-_PHONE = re.compile(r"\+[1-9][0-9 ()-]{7,20}[0-9]")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _ID = re.compile(r"(?=\S*[0-9])#?\w[\w./:-]*")
 _NONE = frozenset({"not found", "not_found", "none", "n/a"})
 _TRUTHS = frozenset({"yes", "no", "true", "false"})
@@ -78,20 +93,13 @@ def _by_word(written: str) -> Kind | None:
 
 
 def _by_pattern(written: str, options: Options) -> Kind:
-    if _NUMBER.fullmatch(written):
-        return "number"
-    if _PERCENT.fullmatch(written):
-        return "percent"
-    if _MONEY.fullmatch(written):
-        return "money"
+    for kind, pattern in _WRITTEN.items():
+        if pattern.fullmatch(written):
+            return kind
     if (found := _QUANTITY.fullmatch(written)) and find_unit(found[1]):
         return "quantity"
-    if _URL.fullmatch(written):
-        return "url"
-    if _PHONE.fullmatch(written):
-        return "phone"
-    if date.problem(written, options) is None and not written.isdigit():
+    if not written.isdigit() and date.problem(written, options) is None:
         return "date"
-    if instant.problem(written, options) is None and not written.isdigit():
+    if instant.problem(written, options) is None:
         return "datetime"
     return "id" if _ID.fullmatch(written) else "text"

@@ -19,7 +19,8 @@ MIN_PLACES = 2
 """A rounded answer needs as many decimals, or all that the expected value has."""
 
 _GROUPED = (
-    r"[0-9]{1,3}(?:(?P<sep>[,_' ])[0-9]{3}(?:(?P=sep)[0-9]{3})*)(?![0-9])|[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}(?![0-9])"
+    r"[0-9]{1,3}(?:(?P<sep>[,_' ])[0-9]{3}(?:(?P=sep)[0-9]{3})*)(?![0-9])"
+    r"|[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}(?![0-9])"
 )
 _EXPONENT = r"(?:[eE](?P<e>[-+]?[0-9]+)| ?[x*\u00d7\u00b7] ?10(?:\^|\*\*)[({]?(?P<ten>[-+]?[0-9]+)[)}]?)"
 _NUMBER = re.compile(
@@ -35,6 +36,7 @@ _SCALES = {
     "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12, "bn": 10**9, "Bn": 10**9, "hundred": 100,
     "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
 }  # fmt: skip
+_SEPARATORS = re.compile("[,_' ]")
 _SUPERSCRIPT = re.compile("(?<=10)[\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
 _RAISED = str.maketrans("\u207a\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "+-0123456789")
 _VULGAR = re.compile("([0-9]?) ?([\u00bc-\u00be\u2150-\u215e])")
@@ -46,7 +48,8 @@ _COPULA = re.compile(
     re.IGNORECASE,
 )
 _AFTER = re.compile(
-    r"(?: ?[$\u00a3\u20ac\u00a5\u20b9])?[,;]? ?\(?[A-Za-z][\w'/\u00b0-]*(?: [A-Za-z][\w'-]*){0,7}\)?[.!]?|[.,;:!$\u00a3\u20ac\u00a5\u20b9]?"
+    r"(?: ?[$\u00a3\u20ac\u00a5\u20b9])?[,;]? ?\(?[A-Za-z][\w'/\u00b0-]*(?: [A-Za-z][\w'-]*){0,7}\)?[.!]?"
+    r"|[.,;:!$\u00a3\u20ac\u00a5\u20b9]?"
 )
 _PERCENT = re.compile(r"%|\u2030|\b(?:per ?cent|percentage|pct|percentile|permille|basis|bps|pp)\b", re.IGNORECASE)
 _MAX_BEFORE = 80
@@ -114,12 +117,14 @@ def same_decimal(one: str, other: str) -> bool:
 
 def within(wanted: Number, found: Number, options: Options) -> bool:
     """Equal; or within the tolerances if any is given; else as close as the decimals of one of them say."""
+    if found.value == wanted.value:
+        return True
     apart = abs(found.value - wanted.value)
     if options.abs_tol is not None or options.rel_tol is not None:
         share = exact(options.rel_tol or 0) * abs(wanted.value)
         return apart <= max(exact(options.abs_tol or 0), share)
-    if not apart or not wanted.places or found.places is None:
-        return not apart
+    if not wanted.places or found.places is None:
+        return False
     # A right rounding of the expected value, half up or half even; or more decimals than it was given with.
     if found.places >= wanted.places:
         return apart <= Fraction(1, 2 * 10**wanted.places)
@@ -189,13 +194,16 @@ def _value(found: re.Match[str]) -> tuple[Fraction | None, int | None]:
         bottom = int(found["bottom"])
         whole = int(found["mixed"] or 0)
         return (Fraction(int(found["top"]), bottom) + whole if bottom else None), None
-    digits = re.sub("[,_' ]", "", found["whole"] or "0")
-    part = found["part"] or found["only"] or ""
+    digits = found["whole"] or "0"
+    if found["sep"] or "," in digits:
+        digits = _SEPARATORS.sub("", digits)
+    part = (found["part"] or found["only"] or ".")[1:]
     exponent = found["e"] or found["ten"] or "0"
     if len(exponent) > len("-999") or abs(int(exponent)) > MAX_EXPONENT:
         return None, None
-    value = Fraction(f"{digits}{part}") * Fraction(10) ** int(exponent)
-    return value, max(0, len(part) - 1 - int(exponent)) if part else 0 if int(exponent) >= 0 else -int(exponent)
+    places = len(part) - int(exponent)
+    whole = int(digits + part)
+    return (Fraction(whole, 10**places) if places > 0 else Fraction(whole * 10**-places)), max(0, places)
 
 
 def _scaled(number: Number, scale: re.Match[str] | None) -> Number:
@@ -240,7 +248,7 @@ def _looser(wanted: Number, text: str, options: Options) -> str | None:
     if found and "%" in text and found.value in (wanted.value, wanted.value * 100):
         return "without the percent sign"
     rounded = bare(text)
-    if rounded and rounded.places is not None and wanted.places:
-        if rounded.places < wanted.places and abs(rounded.value - wanted.value) <= Fraction(1, 2 * 10**rounded.places):
-            return f"rounded to {rounded.places} decimals: set abs_tol"
-    return None
+    if rounded is None or (rounded.places or 0) >= (wanted.places or 0):
+        return None
+    near = abs(rounded.value - wanted.value) <= Fraction(1, 2 * 10 ** (rounded.places or 0))
+    return f"rounded to {rounded.places} decimals: set abs_tol" if near else None

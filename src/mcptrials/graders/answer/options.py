@@ -59,15 +59,16 @@ def misfits(names: list[str], kinds: set[Kind]) -> list[str]:
 
 def unfit(name: str, kinds: set[Kind]) -> str:
     """What is wrong with an option that is for none of `kinds`."""
-    asked = " or ".join(sorted(kinds))
-    return f"{name!r} is for kind {', '.join(sorted(FITS[name]))}, and this is {asked}"
+    own = sorted(each for each, fitting in FITS.items() if fitting & kinds)
+    said = f"{name!r} is for kind {', '.join(sorted(FITS[name]))}, and this is {' or '.join(sorted(kinds))}"
+    return f"{said}, which has {', '.join([*own, 'aliases'])}"
 
 
 def value_problem(name: str, value: Any) -> str | None:
     """Why an option cannot have this value."""
     if name in _TOLERANCES:
         right = value is None or (
-            isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value and math.isfinite(value)
+            isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and math.isfinite(value)
         )
         return None if right else f"{name!r} should be a number that is not negative, not {value!r}"
     if name == "unit":

@@ -41,11 +41,10 @@ def same(expected: str, answer: str, options: Options) -> bool:
 def doubted(expected: str, answer: str) -> str | None:
     """The word that takes the expected text back, where the answer holds it among others."""
     wanted, found = folded(expected), folded(answer)
-    parts = found.split(wanted) if wanted and len(found) > len(wanted) else []
-    beside = " ".join(parts)
-    if len(parts) < 2 or any(char.isalnum() for char in parts[0][-1:] + parts[1][:1]):
+    before, held, after = found.partition(wanted) if wanted else (found, "", "")
+    if not held or any(char.isalnum() for char in before[-1:] + after[:1]):
         return None
-    return hedge.doubt(beside)
+    return hedge.doubt(before) or hedge.doubt(after)
 
 
 def looser(expected: str, answer: str) -> str | None:

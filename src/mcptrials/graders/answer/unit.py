@@ -86,15 +86,15 @@ def _units() -> Iterator[tuple[str, Unit]]:
         for prefix, (name, power) in {"": ("", "1"), **_PREFIXES}.items():
             unit = Unit(dimension, Fraction(factor) * Fraction(power))
             yield from ((f"{prefix}{symbol}", unit), *((name + word, unit) for word in words.split()))
-    for prefix, (name, power) in {"": ("", 1), **_DATA}.items():
+    for prefix, (name, size) in {"": ("", 1), **_DATA}.items():
         for symbol, word, bits in (("b", "bit", 1), ("B", "byte", 8)):
-            yield from ((f"{prefix}{each}", Unit("data", Fraction(power * bits))) for each in (symbol, word))
-            yield f"{name}{word}", Unit("data", Fraction(power * bits))
+            unit = Unit("data", Fraction(size * bits))
+            yield from ((f"{prefix}{symbol}", unit), (f"{prefix}{word}", unit), (f"{name}{word}", unit))
     for dimension, factor, *spellings in map(str.split, filter(None, _SINGLE.splitlines())):
         yield from ((each, Unit(dimension, Fraction(factor))) for each in spellings)
-    for factor, offset, spellings in _TEMPERATURES.values():
+    for factor, offset, said in _TEMPERATURES.values():
         unit = Unit("temperature", Fraction(factor), Fraction(offset))
-        yield from ((each, unit) for each in spellings.split())
+        yield from ((each, unit) for each in said.split())
 
 
 _SYMBOLS: Mapping[str, Unit] = dict(_units())

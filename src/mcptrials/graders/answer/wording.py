@@ -22,8 +22,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9 ,:;/%@+()-]+(?:[._][A-Za-z0-9 ,:;/%@+()-]+)*")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|code|span|p|pre|tt|mark|small|big|div)(?: [^<>]{0,200})?/?>", re.IGNORECASE)
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _PAIRS = (
-    ("***", "***"), ("**", "**"), ("*", "*"), ("```", "```"), ("`", "`"), ("$$", "$$"), ("$", "$"), ('"', '"'), ("'", "'"),
-    ("\u00ab", "\u00bb"), (r"\(", r"\)"), (r"\[", r"\]"),
+    ("***", "***"), ("**", "**"), ("*", "*"), ("```", "```"), ("`", "`"), ("$$", "$$"), ("$", "$"), ('"', '"'),
+    ("'", "'"), ("\u00ab", "\u00bb"), (r"\(", r"\)"), (r"\[", r"\]"),
 )  # fmt: skip
 _UNDERLINES = ("___", "__", "_")
 _FENCE_NAME = re.compile(r"```[A-Za-z0-9_+-]{0,20}\n")
@@ -75,6 +75,8 @@ def plain(text: str) -> str:
 def quoted_only(text: str) -> list[str]:
     """The wordings of an expected value: it may stand in quotes or end with a period, but is no sentence."""
     found = [plain(text)]
+    if found[0][:1].isalnum() and found[0][-1:].isalnum():
+        return found
     for _ in range(2):
         inner = _unpaired(found[-1].removesuffix(".").strip(), ('"', '"'), ("'", "'"), ("`", "`"), ("\u00ab", "\u00bb"))
         if inner != found[-1]:
