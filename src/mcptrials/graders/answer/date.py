@@ -11,7 +11,7 @@ from mcptrials.graders.answer.wording import quoted_only, spaced
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
            "november", "december")  # fmt: skip
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_WEEKDAY = r"(?:(?P<weekday>[a-z]{3,9})\.?,? )?"
+_WEEKDAY = r"(?:(?P<weekday>(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6})\.?,? )?"
 _NAMED = (
     re.compile(_WEEKDAY + r"(?P<m>[a-z]{3,9})\.? (?P<d>[0-9]{1,2})(?:st|nd|rd|th)?,? (?P<y>[0-9]{4})", re.IGNORECASE),
     re.compile(

@@ -5,7 +5,7 @@ import regex
 from mcptrials.graders.answer.options import Options
 from mcptrials.graders.answer.verdict import AnswerMatch, matched, missed
 
-TIMEOUT_S = 0.5
+TIMEOUT_S = 0.25
 
 
 def problem(expected: str, options: Options) -> str | None:

@@ -59,13 +59,15 @@ def _read(text: str, options: Options) -> datetime | None:
 
 
 def _clock(found: re.Match[str]) -> time | None:
-    hour = int(found["h"])
+    hour, part = int(found["h"]), (found["part"] or "").ljust(6, "0")
+    if part[6:].strip("0"):
+        return None  # finer than what can be compared
     if half := found["half"]:
         if not 1 <= hour <= _NOON:
             return None
         hour = hour % _NOON + (_NOON if half in "pP" else 0)
     try:
-        return time(hour, int(found["m"]), int(found["s"] or 0), int((found["part"] or "").ljust(6, "0")[:6]))
+        return time(hour, int(found["m"]), int(found["s"] or 0), int(part[:6]))
     except ValueError:
         return None
 

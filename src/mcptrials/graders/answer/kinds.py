@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcptrials.graders.answer import (
     absence,
@@ -36,8 +36,15 @@ class Rule:
     compare: Callable[[str, list[str], Options], AnswerMatch]
 
 
+def _compare_number(expected: str, forms: list[str], options: Options) -> AnswerMatch:
+    """With a unit a number is a quantity whose unit may be left out."""
+    if options.unit:
+        return quantity.compare(expected, forms, replace(options, unit_optional=True))
+    return number.compare(expected, forms, options)
+
+
 RULES: Mapping[Kind, Rule] = {
-    "number": Rule(number.problem, number.compare),
+    "number": Rule(number.problem, _compare_number),
     "text": Rule(text.problem, text.compare),
     "id": Rule(identifier.problem, identifier.compare),
     "date": Rule(date.problem, date.compare),
@@ -67,6 +74,8 @@ _WRITTEN: Mapping[Kind, re.Pattern[str]] = {
 _QUANTITY = re.compile(r"[-+]?[0-9][0-9.,]* ([^\d\s]\S*)")
 _ID = re.compile(r"(?=\S*[0-9])#?\w[\w./:-]*")
 _NONE = frozenset({"not found", "not_found", "none", "n/a"})
+_NON_FINITE = frozenset({"nan", "inf", "+inf", "-inf", "infinity", "-infinity"})
+"""No number, but meant as one: refused when a task is loaded."""
 _TRUTHS = frozenset({"yes", "no", "true", "false"})
 _LETTERS = frozenset("ABCDEFGH")
 _MAX_GUESSED = 200
@@ -89,6 +98,8 @@ def _by_word(written: str) -> Kind | None:
         return "boolean"
     if folded(written) in _NONE:
         return "none"
+    if folded(written) in _NON_FINITE:
+        return "number"
     return "choice" if written in _LETTERS else None
 
 

@@ -30,11 +30,13 @@ _NUMBER = re.compile(
 )
 _STRICT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,40})(?:\.[0-9]{1,40})?")
 _MAGNITUDE = re.compile(
-    r"(?: ?(?P<short>[kKMBT]|bn|Bn)|[ -](?P<long>hundred|thousand|million|billion|trillion|dozen))(?![A-Za-z0-9])"
+    r"(?: ?(?P<short>[kKMBT]|bn|Bn)|[ -](?P<long>hundred|thousand|lakh|million|crore|billion|trillion|dozen)s?)"
+    r"(?![A-Za-z0-9])"
 )
 _SCALES = {
     "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12, "bn": 10**9, "Bn": 10**9, "hundred": 100,
     "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12,
+    "lakh": 10**5, "crore": 10**7,
 }  # fmt: skip
 _SEPARATORS = re.compile("[,_' ]")
 _SUPERSCRIPT = re.compile("(?<=10)[\u207a\u207b]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
@@ -44,7 +46,7 @@ _COMMA_AND_POINT = str.maketrans(",.", ".,")
 _NEGATIVE = re.compile(r"(?:minus|negative) (?=[0-9.$])", re.IGNORECASE)
 _COPULA = re.compile(
     r"(?:(?:there|we|i|it|they|that|this)(?:'s| is| are| have| found| see| counted| count)"
-    r"|(?:[\w'-]+ ){0,8}?(?:is|are|equals|found|total|totals|has|have)\b|[\w' -]{0,60}(?<![<>!~])(?:=|:))[:=]? ?",
+    r"|(?:[\w'-]+ ){0,8}(?:is|are|equals|found|total|totals|has|have)\b|[\w' -]{0,60}(?<![<>!~])(?:=|:))[:=]? ?",
     re.IGNORECASE,
 )
 _AFTER = re.compile(

@@ -38,6 +38,6 @@ def _digits(text: str) -> str | None:
     if not _PHONE.fullmatch(text):
         return None
     digits = re.sub("[^0-9]", "", text)
-    if text.startswith("00"):
+    if text.startswith("00") and len(digits) > len("00") + _LOCAL:
         digits = digits[2:]
     return digits if _MIN_DIGITS <= len(digits) <= _MAX_DIGITS else None

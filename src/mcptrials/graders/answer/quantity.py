@@ -82,6 +82,6 @@ def _read(text: str, *, decimal_comma: bool) -> _Amount | None:
     if scale := _SCALE.match(rest):
         value, rest = Number(value.value * _SCALES[scale[1]], 0), rest[scale.end() :]
     unit = rest.strip()
-    if len(unit) > _MAX_UNIT or not _UNIT.fullmatch(unit) or hedge.doubt_about_number(unit):
+    if len(unit) > _MAX_UNIT or not _UNIT.fullmatch(unit) or (not find_unit(unit) and hedge.doubt_about_number(unit)):
         return None
     return _Amount(value, unit)

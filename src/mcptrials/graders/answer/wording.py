@@ -46,7 +46,7 @@ def wordings(text: str) -> list[str]:
     The last one may be empty. Case, inner punctuation, articles and accents stay.
     """
     found = [plain(text)]
-    if _PLAIN.fullmatch(found[0]) and not _WRAPPER.match(found[0]):
+    if len(found[0]) > MAX_CHARS or (_PLAIN.fullmatch(found[0]) and not _WRAPPER.match(found[0])):
         return found
     for _ in range(_MAX_PEELS):
         peeled = _peeled(found[-1])
