@@ -65,11 +65,11 @@ RULES: Mapping[Kind, Rule] = {
 
 _CASH = "[$\u00a3\u20ac\u00a5\u20b9]"
 _WRITTEN: Mapping[Kind, re.Pattern[str]] = {
+    "phone": re.compile(r"\+[1-9][0-9 ()-]{7,20}[0-9]"),
     "number": re.compile(r"[-+]?(?:0|[1-9][0-9]*|[1-9][0-9]{0,2}(?:,[0-9]{3})+)(?:\.[0-9]+)?"),
     "percent": re.compile(r"[-+]?[0-9][0-9.,]* ?%"),
     "money": re.compile(rf"[-+]?[A-Z]{{0,3}}{_CASH} ?[0-9][0-9.,]*|[-+]?[0-9][0-9.,]* ?{_CASH}"),
     "url": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+"),
-    "phone": re.compile(r"\+[1-9][0-9 ()-]{7,20}[0-9]"),
 }
 _QUANTITY = re.compile(r"[-+]?[0-9][0-9.,]* ([^\d\s]\S*)")
 _ID = re.compile(r"(?=\S*[0-9])#?\w[\w./:-]*")

@@ -77,9 +77,10 @@ def compare(expected: str, forms: list[str], options: Options) -> AnswerMatch:
         return missed(expected, forms[0])
     found = _scanned(text, options)
     if isinstance(found, str):
-        if any(_close(wanted, each, options) for each in _all_numbers(text, options)):
+        looser = _looser(wanted, text, options)
+        if not looser and any(_close(wanted, each, options) for each in _all_numbers(text, options)):
             return hedged(expected, forms[0], found)
-        return missed(expected, forms[0], _looser(wanted, text, options))
+        return missed(expected, forms[0], looser)
     if _close(wanted, found, options):
         return matched(expected, "as a number")
     return missed(expected, forms[0], _looser(wanted, text, options))

@@ -16,7 +16,7 @@ _PREFIXED = {
     "N": ("force", "1", "newton"), "cal": ("energy", "4.184", "calorie"), "\u03a9": ("resistance", "1", "ohm"),
 }  # fmt: skip
 _DATA = {
-    "k": ("kilo", 10**3), "K": ("", 10**3), "M": ("mega", 10**6), "G": ("giga", 10**9), "T": ("tera", 10**12),
+    "k": ("kilo", 10**3), "K": ("kilo", 10**3), "M": ("mega", 10**6), "G": ("giga", 10**9), "T": ("tera", 10**12),
     "P": ("peta", 10**15), "Ki": ("kibi", 2**10), "Mi": ("mebi", 2**20), "Gi": ("gibi", 2**30), "Ti": ("tebi", 2**40),
     "Pi": ("pebi", 2**50),
 }  # fmt: skip

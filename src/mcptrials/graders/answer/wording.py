@@ -146,7 +146,7 @@ def _unpaired(text: str, *pairs: tuple[str, str]) -> str:
     for opening, closing in pairs:
         if len(text) >= len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing):
             inner = text[len(opening) : -len(closing)]
-            if opening[0] not in inner:
+            if opening not in inner:
                 return inner.strip()
     return text
 
