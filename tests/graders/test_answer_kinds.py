@@ -94,7 +94,8 @@ INNER = st.sampled_from(
     ["{}", " {} ", "**{}**", "`{}`", '"{}"', "\u201c{}\u201d", "\\text{{{}}}", "\u200b{}\u2060", "{}."]
 )  # fmt: skip
 OUTER = st.sampled_from(
-    ["{}\n", "Answer: {}", "The answer is {}", "my final answer is: {}", "\\boxed{{{}}}", "$\\boxed{{{}}}$", "<b>{}</b>",
+    ["{}\n", "Answer: {}", "The answer is {}", "my final answer is: {}", "\\boxed{{{}}}", "$\\boxed{{{}}}$",
+     "<b>{}</b>",
      "> {}",
      "```\n{}\n```", "*{}*", "\u2068{}\u2069", "'{}'"]
 )  # fmt: skip
@@ -150,9 +151,11 @@ def test_no_text_is_an_error(expected: str, answer: str, kind: str | None) -> No
 
 
 PIECES = [
-    "9", "9.", "9,", "1,22", "'", '"', ".", "-", " a", "a,", "a and ", "\n", "- a\n", "\ufdfa", "\u0344", "\u202e", "\u00bd",
+    "9", "9.", "9,", "1,22", "'", '"', ".", "-", " a", "a,", "a and ", "\n", "- a\n", "\ufdfa", "\u0344", "\u202e",
+    "\u00bd",
     "*",
-    "**a** ", "`", "_", "$", "\\text{", "{", "[", "<b>", "&amp;", "the answer is ", "is ", "BILL-482 ", "12.5 or ", "1/", "e9",
+    "**a** ", "`", "_", "$", "\\text{", "{", "[", "<b>", "&amp;", "the answer is ", "is ", "BILL-482 ", "12.5 or ", "1/",
+    "e9",
     "```",
     "\ud800", "\x00",
 ]  # fmt: skip

@@ -131,6 +131,28 @@ def test_no_answer_never_matches(answer: str | None) -> None:
     assert (judgement.value, judgement.reason) == (False, "no_answer")
 
 
+@pytest.mark.parametrize(
+    ("settings_", "answer", "passed"),
+    [
+        ({"expected": ["a", "b"], "kind": "set"}, "b, a", True),
+        ({"expected": ["a", "b"], "kind": "set"}, "a", False),
+        ({"expected": ["a", "b"], "kind": "list"}, "b, a", False),
+        ({"expected": ['["a"]', '["b"]'], "kind": "set"}, "b", True),
+        ({"expected": "12.5%", "fraction_ok": True}, "0.125", True),
+        ({"expected": "2024-03-05", "dayfirst": True}, "05/03/2024", True),
+        ({"expected": 5, "unit": "km"}, "5000 m", True),
+        ({"expected": "2024-03-05", "aliases": ["last Tuesday"]}, "Last Tuesday", True),
+        ({"expected": "5 km", "aliases": ["3.1 miles"], "kind": "quantity"}, "3.10 mi", True),
+    ],
+)
+def test_the_options_of_a_kind_stand_in_the_task_file(settings_: dict[str, Any], answer: str, passed: bool) -> None:
+    assert judged(answer, **settings_).value is passed
+
+
+def test_a_pattern_that_takes_too_long_is_not_graded() -> None:
+    assert judged("a" * 200 + "!b", expected="(?:a|aa)+$", kind="regex").value is None
+
+
 def test_it_decides_and_needs_no_state() -> None:
     assert ExactAnswer.default_gate
     assert ExactAnswer(expected="x").needs(TASK) == ()
