@@ -23,7 +23,7 @@ def answer_lines(project: Project) -> list[Line]:
         more = f" and {len(guessed) - MAX_NAMED} more" if len(guessed) > MAX_NAMED else ""
         said += f"; guessed: {', '.join(guessed[:MAX_NAMED])}{more}"
     kinds = [{"task": task, "kind": kind, "guessed": is_guess} for task, kind, is_guess in found]
-    return [Line("tasks", "ok", "answers", said, None, {"kinds": kinds})]
+    return [Line("files", "ok", "answers", said, None, {"kinds": kinds})]
 
 
 def _kinds(project: Project) -> Iterator[tuple[str, str, bool]]:

@@ -52,8 +52,8 @@ async def _check(project: Project, offline: bool, notice: Callable[[str], None])
     workshop = Workshop(project, project.suite, Silent(), Redactor(project.secrets))
     try:
         with watched(workshop.places.root):
-            lines = [*_file_lines(project), *await _environment_lines(project, workshop)]
-            lines += [*answer_lines(project), *await idling_lines(project, workshop)]
+            lines = [*_file_lines(project), *answer_lines(project), *await _environment_lines(project, workshop)]
+            lines += await idling_lines(project, workshop)
             served = {}
             for asked in _servers(project):
                 notice(f"starting {asked.label}")

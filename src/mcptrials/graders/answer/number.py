@@ -183,7 +183,7 @@ def _may_stand_before(text: str) -> bool:
 def _match(text: str, decimal_comma: bool) -> tuple[Number, int] | None:
     """The number at the beginning, and where it ends."""
     found = _NUMBER.match(text.translate(_COMMA_AND_POINT) if decimal_comma else text)
-    if not found or len(found[0]) > MAX_DIGITS:
+    if not found or len(found[0]) > MAX_DIGITS or (found["inner"] and (found["sign"] or not found["cash"])):
         return None
     value, places = _value(found)
     if value is None:
