@@ -3,19 +3,19 @@
 from mcptrials.graders.answer import hedge
 from mcptrials.graders.answer.options import Options
 from mcptrials.graders.answer.verdict import AnswerMatch, hedged, matched, missed
-from mcptrials.graders.answer.wording import folded, quoted_only
+from mcptrials.graders.answer.wording import folded, innermost
 
 _YES, _NO = frozenset({"yes", "true", "y"}), frozenset({"no", "false", "n"})
 
 
 def problem(expected: str, options: Options) -> str | None:
     """Why it cannot be what is expected."""
-    return None if _read(quoted_only(expected)[-1]) is not None else "it is no boolean: yes, no, true or false"
+    return None if _read(innermost(expected)) is not None else "it is no boolean: yes, no, true or false"
 
 
 def compare(expected: str, forms: list[str], options: Options) -> AnswerMatch:
     """Whether an answer is the expected one of the two."""
-    wanted, found = _read(quoted_only(expected)[-1]), _read(forms[-1])
+    wanted, found = _read(innermost(expected)), _read(forms[-1])
     if wanted is not None and wanted == found:
         return matched(expected, "as a boolean")
     if found is not None or wanted is None:

@@ -5,7 +5,7 @@ import re
 from mcptrials.graders.answer import text
 from mcptrials.graders.answer.options import Options
 from mcptrials.graders.answer.verdict import AnswerMatch, hedged, matched, missed
-from mcptrials.graders.answer.wording import folded, quoted_only, spaced
+from mcptrials.graders.answer.wording import folded, innermost, spaced
 
 _LABEL = re.compile(
     r"(?:(?:the )?(?:option|choice|answer|alternative|letter)(?: is|:)? ?)?[(\[]?([A-Za-z]|[0-9]{1,2})[)\]]?[.:)]?",
@@ -22,7 +22,7 @@ def problem(expected: str, options: Options) -> str | None:
 
 def compare(expected: str, forms: list[str], options: Options) -> AnswerMatch:
     """Whether an answer chooses the expected option, and no other."""
-    wanted, last = _label(quoted_only(expected)[-1], options), spaced(forms[-1])
+    wanted, last = _label(innermost(expected), options), spaced(forms[-1])
     if wanted is None:
         return text.compare(expected, forms, options)
     if any(_label(form, options) == wanted for form in forms):

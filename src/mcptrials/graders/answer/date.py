@@ -6,7 +6,7 @@ from datetime import date
 
 from mcptrials.graders.answer.options import Options
 from mcptrials.graders.answer.verdict import AnswerMatch, matched, missed
-from mcptrials.graders.answer.wording import quoted_only, spaced
+from mcptrials.graders.answer.wording import innermost, spaced
 
 _MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
            "november", "december")  # fmt: skip
@@ -102,4 +102,4 @@ def _day(year: str, month: str, day: str) -> date | None:
 
 
 def _wanted(expected: str, options: Options) -> date | None:
-    return read_days(spaced(quoted_only(expected)[-1]), options.dayfirst).one
+    return read_days(spaced(innermost(expected)), options.dayfirst).one

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta, timezone
 from mcptrials.graders.answer.date import read_days
 from mcptrials.graders.answer.options import Options
 from mcptrials.graders.answer.verdict import AnswerMatch, matched, missed
-from mcptrials.graders.answer.wording import quoted_only, spaced
+from mcptrials.graders.answer.wording import innermost, spaced
 
 _MOMENT = re.compile(
     r"(?P<day>.{8,40}?)(?:T|,? (?:at )?)(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})"
@@ -23,14 +23,14 @@ _NOON, _DAY_MINUTES = 12, 24 * 60
 
 def problem(expected: str, options: Options) -> str | None:
     """Why it cannot be what is expected."""
-    if _read(quoted_only(expected)[-1], options):
+    if _read(innermost(expected), options):
         return None
     return "it is no date with a time, such as 2024-03-05T14:00:00Z"
 
 
 def compare(expected: str, forms: list[str], options: Options) -> AnswerMatch:
     """Whether an answer is the expected moment."""
-    wanted, found = _read(quoted_only(expected)[-1], options), _read(forms[-1], options)
+    wanted, found = _read(innermost(expected), options), _read(forms[-1], options)
     if wanted is None or found is None:
         return missed(expected, forms[0], _looser(wanted, forms[-1], options))
     if (wanted.tzinfo is None) == (found.tzinfo is None):

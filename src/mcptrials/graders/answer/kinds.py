@@ -25,7 +25,7 @@ from mcptrials.graders.answer import (
 from mcptrials.graders.answer.options import Kind, Options
 from mcptrials.graders.answer.unit import find_unit
 from mcptrials.graders.answer.verdict import AnswerMatch
-from mcptrials.graders.answer.wording import folded, quoted_only
+from mcptrials.graders.answer.wording import folded, innermost
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ _MAX_GUESSED = 200
 
 def infer(expected: str, options: Options) -> Kind:
     """The kind that an expected value seems to be; text if it is none of the others."""
-    written = quoted_only(expected)[-1] if len(expected) <= _MAX_GUESSED else ""
+    written = innermost(expected) if len(expected) <= _MAX_GUESSED else ""
     if options.unit and number.bare(written):
         return "quantity"
     if expected.lstrip()[:1] in ("[", "{") and not json_value.problem(expected, options):

@@ -8,7 +8,7 @@ from mcptrials.graders.answer.currency import agree, differ, find_currency
 from mcptrials.graders.answer.number import Number
 from mcptrials.graders.answer.options import Options
 from mcptrials.graders.answer.verdict import AnswerMatch, hedged, matched, missed
-from mcptrials.graders.answer.wording import spaced
+from mcptrials.graders.answer.wording import innermost, on_one_line
 
 _BEFORE = re.compile(r"(?P<sign>[-+]? ?)(?P<name>[A-Za-z]{0,4}[^\w\s.,+()-]|[A-Za-z]{3}|[Ff]r\.) ?(?=[-+.0-9])")
 _AFTER = re.compile(r"(?<=[0-9A-Za-z.]) ?(?P<name>[^\W\d_][\w. ]{0,20}|[^\w\s.,+()-])$")
@@ -23,12 +23,12 @@ class _Sum:
 
 def problem(expected: str, options: Options) -> str | None:
     """Why it cannot be what is expected."""
-    return None if _read(expected, decimal_comma=False) else "it is no amount of money, such as $1,250.00"
+    return None if _read(innermost(expected), decimal_comma=False) else "it is no amount of money, such as $1,250.00"
 
 
 def compare(expected: str, forms: list[str], options: Options) -> AnswerMatch:
     """Whether an answer is the expected amount, in no other currency."""
-    wanted, text = _read(expected, decimal_comma=False), number.without_copula(spaced(forms[-1]))
+    wanted, text = _read(innermost(expected), decimal_comma=False), number.without_copula(on_one_line(forms[-1]))
     found = _read(text, decimal_comma=options.decimal_comma)
     if wanted is None or found is None:
         if doubt := hedge.doubt_about_number(text):
@@ -42,7 +42,7 @@ def compare(expected: str, forms: list[str], options: Options) -> AnswerMatch:
 
 
 def _read(text: str, *, decimal_comma: bool) -> _Sum | None:
-    text, names = spaced(text), []
+    text, names = on_one_line(text), []
     if found := _BEFORE.match(text):
         names.append(find_currency(found["name"]))
         text = found["sign"].strip() + text[found.end() :]

@@ -10,7 +10,7 @@ from itertools import islice
 from mcptrials.graders.answer import hedge
 from mcptrials.graders.answer.options import Options
 from mcptrials.graders.answer.verdict import AnswerMatch, hedged, matched, missed
-from mcptrials.graders.answer.wording import spaced
+from mcptrials.graders.answer.wording import innermost, on_one_line
 
 MAX_DIGITS = 400
 MAX_EXPONENT = 400
@@ -46,11 +46,12 @@ _COMMA_AND_POINT = str.maketrans(",.", ".,")
 _NEGATIVE = re.compile(r"(?:minus|negative) (?=[0-9.$])", re.IGNORECASE)
 _COPULA = re.compile(
     r"(?:(?:there|we|i|it|they|that|this)(?:'s| is| are| have| found| see| counted| count)"
-    r"|(?:[\w'-]+ ){0,8}(?:is|are|equals|found|total|totals|has|have)\b|[\w' -]{0,60}(?<![<>!~])(?:=|:))[:=]? ?",
+    r"|(?:(?:[^\W\d]|['-])+ ){0,8}(?:is|are|equals|found|total|totals|has|have)\b"
+    r"|(?:[^\W\d]|[' -]){0,60}(?<![<>!~])(?:=|:))[:=]? ?",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
-    r"(?: ?[$\u00a3\u20ac\u00a5\u20b9])?[,;]? ?\(?[A-Za-z][\w'/\u00b0-]*(?: [A-Za-z][\w'-]*){0,7}\)?[.!]?"
+    r"(?: ?[$\u00a3\u20ac\u00a5\u20b9](?!\w))?[,;]? ?\(?[A-Za-z][\w'/\u00b0-]*(?: [A-Za-z][\w'-]*){0,7}\)?[.!]?"
     r"|[.,;:!$\u00a3\u20ac\u00a5\u20b9]?"
 )
 _PERCENT = re.compile(r"%|\u2030|\b(?:per ?cent|percentage|pct|percentile|permille|basis|bps|pp)\b", re.IGNORECASE)
@@ -67,12 +68,12 @@ class Number:
 
 def problem(expected: str, options: Options) -> str | None:
     """Why it cannot be what is expected."""
-    return None if bare(expected) else "it is no number, which 'kind: number' and tolerances need"
+    return None if bare(innermost(expected)) else "it is no number, which 'kind: number' and tolerances need"
 
 
 def compare(expected: str, forms: list[str], options: Options) -> AnswerMatch:
     """Whether an answer gives the expected number, and that one only."""
-    wanted, text = bare(expected), _legible(spaced(forms[-1]))
+    wanted, text = bare(innermost(expected)), _legible(on_one_line(forms[-1]))
     if wanted is None:
         return missed(expected, forms[0])
     found = _scanned(text, options)
@@ -88,7 +89,7 @@ def compare(expected: str, forms: list[str], options: Options) -> AnswerMatch:
 
 def bare(text: str, *, decimal_comma: bool = False) -> Number | None:
     """The number that a text is, without any word beside it."""
-    text = _legible(spaced(text))
+    text = _legible(on_one_line(text))
     text = _NEGATIVE.sub("-", text)
     found = _match(text, decimal_comma)
     if found is None:
@@ -102,7 +103,7 @@ def bare(text: str, *, decimal_comma: bool = False) -> Number | None:
 
 def leading(text: str, *, decimal_comma: bool = False) -> tuple[Number, str] | None:
     """The number at the beginning of a text, and what stands after it."""
-    text = _NEGATIVE.sub("-", _legible(spaced(text)))
+    text = _NEGATIVE.sub("-", _legible(on_one_line(text)))
     found = _match(text, decimal_comma)
     return (found[0], text[found[1] :]) if found else None
 
@@ -132,6 +133,11 @@ def within(wanted: Number, found: Number, options: Options) -> bool:
     if found.places >= wanted.places:
         return apart <= Fraction(1, 2 * 10**wanted.places)
     return found.places >= MIN_PLACES and apart <= Fraction(1, 2 * 10**found.places)
+
+
+def names_money(text: str) -> bool:
+    """Whether a sign of a currency stands in a text."""
+    return any(sign in text for sign in "$\u00a3\u20ac\u00a5\u20b9")
 
 
 def exact(value: float) -> Fraction:

@@ -4,7 +4,7 @@ import re
 
 from mcptrials.graders.answer.options import Options
 from mcptrials.graders.answer.verdict import AnswerMatch, matched, missed
-from mcptrials.graders.answer.wording import quoted_only, spaced
+from mcptrials.graders.answer.wording import innermost, spaced
 
 _PHONE = re.compile(r"(?:tel:|(?:tel|phone)[.:]? )?(?:\+|00)?[0-9][0-9 ().\-/]{1,40}", re.IGNORECASE)
 _MIN_DIGITS, _MAX_DIGITS = 3, 17
@@ -14,12 +14,12 @@ _LOCAL = 7
 
 def problem(expected: str, options: Options) -> str | None:
     """Why it cannot be what is expected."""
-    return None if _digits(expected) else "it is no telephone number, such as +15551234567"
+    return None if _digits(innermost(expected)) else "it is no telephone number, such as +15551234567"
 
 
 def compare(expected: str, forms: list[str], options: Options) -> AnswerMatch:
     """Whether an answer has the expected digits."""
-    wanted, found = _digits(quoted_only(expected)[-1]), _digits(forms[-1])
+    wanted, found = _digits(innermost(expected)), _digits(forms[-1])
     if not wanted or not found:
         return missed(expected, forms[0])
     if wanted == found:

@@ -9,7 +9,7 @@ from mcptrials.graders.answer.number import Number
 from mcptrials.graders.answer.options import Options
 from mcptrials.graders.answer.unit import Unit, find_unit
 from mcptrials.graders.answer.verdict import AnswerMatch, hedged, matched, missed
-from mcptrials.graders.answer.wording import spaced
+from mcptrials.graders.answer.wording import innermost, on_one_line
 
 _SCALE = re.compile(r" ?(thousand|million|billion|trillion) ")
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
@@ -25,7 +25,7 @@ class _Amount:
 
 def problem(expected: str, options: Options) -> str | None:
     """Why it cannot be what is expected."""
-    wanted = _read(expected, decimal_comma=False)
+    wanted = _read(innermost(expected), decimal_comma=False)
     if wanted is None:
         return "it is no quantity, such as 5 km"
     if not wanted.unit and not options.unit:
@@ -35,7 +35,7 @@ def problem(expected: str, options: Options) -> str | None:
 
 def compare(expected: str, forms: list[str], options: Options) -> AnswerMatch:
     """Whether an answer is the expected quantity."""
-    wanted, text = _read(expected, decimal_comma=False), number.without_copula(spaced(forms[-1]))
+    wanted, text = _read(innermost(expected), decimal_comma=False), number.without_copula(on_one_line(forms[-1]))
     found = _read(text, decimal_comma=options.decimal_comma)
     if wanted is None or found is None:
         if doubt := hedge.doubt_about_number(text):
@@ -76,7 +76,7 @@ def _counted(unit: str) -> str:
 
 def _read(text: str, *, decimal_comma: bool) -> _Amount | None:
     found = number.leading(text, decimal_comma=decimal_comma)
-    if found is None:
+    if found is None or number.names_money(text):
         return None
     value, rest = found
     if scale := _SCALE.match(rest):

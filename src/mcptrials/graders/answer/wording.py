@@ -28,6 +28,7 @@ _PAIRS = (
 _UNDERLINES = ("___", "__", "_")
 _FENCE_NAME = re.compile(r"```[A-Za-z0-9_+-]{0,20}\n")
 _LATEX_CALL = re.compile(r"\\(?:boxed|text(?:bf|it|rm|tt|sf)?|math(?:bf|rm|it|tt|sf)|emph|mbox|fbox)\s?\{([^{}]*)\}")
+_LATEX_MATH = re.compile(r"(\${1,2})\s*(\\[A-Za-z]+\s?\{.*\})\s*\1", re.DOTALL)
 _LATEX_SPACE = re.compile(r"\\[,;:! ]|\{,\}")
 _LATEX_FRACTION = re.compile(r"\\[dt]?frac\{([0-9]{1,40})\}\{([0-9]{1,40})\}")
 _LATEX_SIGNS = {r"\times": "\u00d7", r"\cdot": "\u00b7", r"\%": "%", r"\$": "$", r"\_": "_", r"\#": "#", r"\&": "&"}
@@ -84,6 +85,11 @@ def quoted_only(text: str) -> list[str]:
     return found
 
 
+def innermost(expected: str) -> str:
+    """The last wording of an expected value."""
+    return quoted_only(expected)[-1]
+
+
 def folded(text: str) -> str:
     """Without case, and with single spaces."""
     return " ".join(text.casefold().split())
@@ -92,6 +98,11 @@ def folded(text: str) -> str:
 def spaced(text: str) -> str:
     """With single spaces."""
     return " ".join(text.split())
+
+
+def on_one_line(text: str) -> str:
+    """With single spaces, and a semicolon where a line ends: numbers of two lines are two."""
+    return "; ".join(filter(None, map(spaced, text.splitlines()))) if "\n" in text else spaced(text)
 
 
 def normalise(text: str) -> str:
@@ -118,6 +129,8 @@ def _odd_digit(char: str) -> bool:
 
 
 def _without_latex(text: str) -> str:
+    if math := _LATEX_MATH.fullmatch(text):
+        text = math[2]  # first, as the signs of dollars inside look alike
     text = _LATEX_SPACE.sub(lambda space: "," if space[0] == "{,}" else " ", text)
     text = _LATEX_FRACTION.sub(r"\1/\2", text)
     for name, sign in _LATEX_SIGNS.items():
