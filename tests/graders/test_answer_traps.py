@@ -281,6 +281,29 @@ SAME: dict[str, dict[str, list[str]]] = {
 }  # fmt: skip
 """The same of those that must."""
 
+MORE: list[tuple[str, str, str, bool]] = [
+    ("text", "Website Redesign", "- Website Redesign", True),
+    ("text", "-a", "- a", False),
+    ("id", "BILL-482", "* BILL-482", True),
+    ("id", "42", "ID: 42", True),
+    ("number", "-5", "- 5", True),
+    ("number", "5", "- 5", False),
+    ("number", "1204.5", "1\n204.5", False),
+    ("number", "12", "--12", False),
+    ("number", "7.", "7", True),
+    ("quantity", "5 km", "5 kms", True),
+    ("quantity", "5 m", "5 ms", False),
+    ("quantity", "5 km", "$5 km", False),
+    ("percent", "12.5%", "7:12.5%", False),
+    ("money", "$1,250.00", "$\\boxed{$1,250.00}$", True),
+]
+
+
+@pytest.mark.parametrize(("kind", "expected", "answer", "passed"), MORE)
+def test_a_mark_before_or_after_a_value_is_read_with_care(kind: str, expected: str, answer: str, passed: bool) -> None:
+    assert match_answer(expected, answer, kind).passed is passed
+
+
 OPTED: list[tuple[str, str, str, dict[str, Any], bool]] = [
     ("number", "1204.5", "1.204,5", {"decimal_comma": True}, True),
     ("number", "1204.5", "1 204,5", {"decimal_comma": True}, True),

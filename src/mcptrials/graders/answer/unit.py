@@ -76,6 +76,8 @@ def find_unit(name: str) -> Unit | None:
     name = " ".join(name.split())
     if name in _SYMBOLS:
         return _SYMBOLS[name]
+    if len(name) >= _MIN_WORD and name.endswith("s") and name[:-1] in _SYMBOLS:
+        return _SYMBOLS[name[:-1]]
     word = name.casefold().replace(" ", "-")
     word = word.replace("degrees-", "").replace("degree-", "").replace("deg-", "")
     return _WORDS.get(word) or _WORDS.get(word.removesuffix("s"))

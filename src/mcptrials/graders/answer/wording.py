@@ -32,7 +32,7 @@ _LATEX_MATH = re.compile(r"(\${1,2})\s*(\\[A-Za-z]+\s?\{.*\})\s*\1", re.DOTALL)
 _LATEX_SPACE = re.compile(r"\\[,;:! ]|\{,\}")
 _LATEX_FRACTION = re.compile(r"\\[dt]?frac\{([0-9]{1,40})\}\{([0-9]{1,40})\}")
 _LATEX_SIGNS = {r"\times": "\u00d7", r"\cdot": "\u00b7", r"\%": "%", r"\$": "$", r"\_": "_", r"\#": "#", r"\&": "&"}
-_MARK = re.compile(r"(?:#{1,6}|>) ")
+_MARK = re.compile(r"(?:#{1,6}|>) |[-*\u2022] (?=[^\W\d][^\n]*\Z)")
 _EMPHASIS = re.compile(r"(?<![\w*`])(\*\*|`)(?=\S)([^*`\n]*[^\s*`])\1(?![\w*`])")
 _WRAPPER = re.compile(
     r"(?:(?:so|thus|hence|therefore),? )?(?:(?:the|my) )?(?:(?:final|correct|right) )?"
@@ -47,7 +47,8 @@ def wordings(text: str) -> list[str]:
     The last one may be empty. Case, inner punctuation, articles and accents stay.
     """
     found = [plain(text)]
-    if len(found[0]) > MAX_CHARS or (_PLAIN.fullmatch(found[0]) and not _WRAPPER.match(found[0])):
+    bare = _PLAIN.fullmatch(found[0]) and not (_WRAPPER.match(found[0]) or _MARK.match(found[0]))
+    if bare or len(found[0]) > MAX_CHARS:
         return found
     for _ in range(_MAX_PEELS):
         peeled = _peeled(found[-1])
