@@ -7,7 +7,7 @@ that break a schema, and one bad tool would cost the whole list.
 import itertools
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any, Literal
 
 import anyio
@@ -99,7 +99,7 @@ async def _speaking(server: str, channel: ServerChannel, hooks: SessionHooks) ->
 
 async def _connect(session: "McpSession", channel: ServerChannel, era: Era, connect_s: float) -> None:
     try:
-        async with session.patience(connect_s):
+        with session.patience(connect_s):
             await session.negotiate(era, connect_s)
             await session.list()
     except TimeoutError:
@@ -200,7 +200,7 @@ class McpSession:
     async def _probe(self, version: str, patience_s: float) -> bool:
         """Whether the server speaks the modern protocol."""
         try:
-            async with self.patience(patience_s):
+            with self.patience(patience_s):
                 found = await self._discover(version)
         except (TimeoutError, ValidationError):
             self._reader.give_up()
@@ -269,7 +269,7 @@ class McpSession:
         number = next(self._ids)
         params = {"name": tool, "arguments": arguments}
         try:
-            async with self.patience(timeout_s):
+            with self.patience(timeout_s):
                 result = await self._request("tools/call", params, {"request_id": number, "cancel_on_abandon": False})
         except MCPError as exc:
             return await self._failed(number, exc, began_s)
@@ -285,7 +285,7 @@ class McpSession:
             told = {"requestId": number, "reason": f"timed out after {timeout_s:g} s"}
             await self._engine.notify("notifications/cancelled", told)
 
-    def patience(self, timeout_s: float) -> AbstractAsyncContextManager[None]:
+    def patience(self, timeout_s: float) -> AbstractContextManager[None]:
         return patience(timeout_s, lambda: self._reader.busy)
 
     def _ms(self, number: int, began_s: float) -> float:
