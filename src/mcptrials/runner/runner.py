@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +17,7 @@ from mcptrials.project.secrets import refuse_in_names
 from mcptrials.record import Record
 from mcptrials.redaction import Redactor
 from mcptrials.rollout import Bench, run_trial
+from mcptrials.rollout.spares import Spares
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.descriptors import provide_descriptors
 from mcptrials.runner.manifest import check_same, check_same_servers, make_manifest, with_servers
@@ -168,14 +169,16 @@ def _as_begun(beginning: Run, options: RunOptions) -> RunOptions:
 
 async def _run_trials(trials: Sequence[Trial], bench: Bench, slots: Slots, listener: Listener) -> RunResult:
     in_flight: set[str] = set()
-    if warning := provide_descriptors(slots.total):
+    ahead = min(slots.total, bench.starts.size) if any(arm.ahead for arm in bench.arms.values()) else 0
+    closing = slots.total if ahead else 0
+    if warning := provide_descriptors(slots.total + ahead + closing):
         listener.warn(warning)
 
-    async def one(trial: Trial) -> Record:
+    async def one(trial: Trial, played: Callable[[], None]) -> Record:
         in_flight.add(trial.name)
         listener.started(trial)
         try:
-            return await run_trial(trial, bench)
+            return await run_trial(trial, bench, spares, played)
         finally:
             in_flight.discard(trial.name)
 
@@ -186,7 +189,8 @@ async def _run_trials(trials: Sequence[Trial], bench: Bench, slots: Slots, liste
         if threading.current_thread() is threading.main_thread():
             await tasks.start(_watch_signals, bench, listener, in_flight)
         try:
-            await LocalExecutor(slots, bench.stop).run(trials, one, keep)
+            async with Spares.open(trials, bench, slots=slots.total, ahead=ahead) as spares:
+                await LocalExecutor(slots, bench.stop).run(trials, one, keep)
         except McptrialsError as exc:
             failure: McptrialsError | None = exc
         else:
