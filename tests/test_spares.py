@@ -41,6 +41,10 @@ for line in sys.stdin:
         continue
     method, given = message["method"], (message.get("params") or {}).get("arguments") or {}
     name = (message.get("params") or {}).get("name")
+    if method == "tools/list" and fate == "floods":
+        flood = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": "y" * (1 << 20)}}
+        for _ in range(10):
+            print(json.dumps(flood), flush=True)
     if method == "initialize":
         info = {"name": "spare", "version": "1"}
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
@@ -64,10 +68,6 @@ for line in sys.stdin:
     if method == "tools/list" and fate == "meddles":
         time.sleep(0.2)
         (own / "fixture.txt").write_text("meddled with")
-    if method == "tools/list" and fate == "floods":
-        flood = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": "y" * (1 << 20)}}
-        for _ in range(10):
-            print(json.dumps(flood), flush=True)
 with (own / "notes.txt").open("a") as file:
     file.write(", flushed")
 """
@@ -105,7 +105,7 @@ def project(
         "readers": {"notes": {"file": "{trial_dir}/notes.txt"}},
     }
     settings = {"servers": servers(isolation=isolation), "environment": environment, "trials": 8, "concurrency": 2}
-    written = write_project(folder, steps or PLAY, **settings | keys)
+    written = write_project(folder, steps or PLAY, **(settings | keys))
     check = {"type": "state_check", "query": "notes", "expected": "milk, flushed"}
     answer = {"type": "exact_answer", "expected": "done"}
     (folder / "tasks.json").write_text(json.dumps([{"id": "task", "prompt": "Do it.", "graders": [answer, check]}]))
@@ -195,9 +195,9 @@ async def test_a_spare_that_is_not_as_it_was_made_is_replaced(fate: str, tmp_pat
 
 async def test_places_that_are_never_of_use_are_made_no_longer(tmp_path: Path) -> None:
     fates = dict.fromkeys(range(2, 100), "floods")
-    run = await play(project(tmp_path, fates=fates))
-    assert verdicts(run.records()) == [PASSED] * 8
-    assert len(starts(tmp_path)) <= 1 + 8 + MAX_UNUSABLE + 2
+    run = await play(project(tmp_path, fates=fates, trials=12))
+    assert verdicts(run.records()) == [PASSED] * 12
+    assert len(starts(tmp_path)) <= 1 + 12 + MAX_UNUSABLE + 3
 
 
 async def test_most_trials_find_a_server_that_runs(tmp_path: Path) -> None:
