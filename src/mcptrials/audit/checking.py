@@ -10,6 +10,7 @@ from mcptrials.audit.line import Audit, Line
 from mcptrials.audit.modelling import model_lines
 from mcptrials.audit.numbers import number_lines
 from mcptrials.audit.providers import provider_lines, tool_rows
+from mcptrials.audit.resetting import reset_lines
 from mcptrials.audit.serving import Ground, Served, serve
 from mcptrials.errors import UsageError
 from mcptrials.project import Project, ServerConfig
@@ -58,6 +59,7 @@ async def _check(project: Project, offline: bool, notice: Callable[[str], None])
                 notice(f"starting {asked.label}")
                 served[asked] = await _serve(asked, project, workshop)
                 lines += served[asked].lines
+            lines += await reset_lines(project, workshop, {asked.name: served[asked].shown for asked in served})
     finally:
         workshop.places.close()
     rows = tool_rows(list(served.values()), project.config.models)
