@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,11 @@ def looked():
     '''Every file that can be reached from where the server stands, and what it is told of its surroundings.'''
     here = pathlib.Path.cwd()
     for folder in (here, *here.parents[:-1]):
-        for path in [folder, *folder.iterdir()]:
-            yield str(path)
+        yield str(folder)
+        try:
+            yield from map(str, folder.iterdir())
+        except PermissionError:
+            pass
     for folder, _, files in os.walk(here):
         yield from (os.path.join(folder, file) for file in files)
     yield from (f"{key}={value}" for key, value in os.environ.items())
@@ -69,20 +73,28 @@ async def test_every_directory_that_a_server_is_told_to_keep_things_in_is_its_tr
     assert all(home.startswith(f"{trial_dir}/") for home in homes.values())
 
 
+UNPRIVILEGED = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+"""Root without the right to read what it may not, as for everybody else."""
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may list everything")
 async def test_a_server_finds_no_other_trial_no_run_and_no_answers_from_where_it_stands(tmp_path: Path) -> None:
-    """Its working directory is that of its trial; the tasks, and with them the answers, are elsewhere."""
-    project = write_project(tmp_path, [calls(call("look")), DONE], servers=looking(cwd="{trial_dir}"), trials=3)
+    """With the working directory of its trial; the tasks, and with them the answers, are elsewhere."""
+    command = [*(UNPRIVILEGED if os.geteuid() == 0 else ()), "{python}", "-c", LISTENING, "{trial_dir}"]
+    servers = {"looking": {"command": command[0], "args": command[1:], "cwd": "{trial_dir}", "era": "legacy"}}
+    slow = calls(call("look"), call("homes")) | {"delay_ms": 500}
+    project = write_project(tmp_path, [slow, DONE], servers=servers, trials=4, concurrency=2)
     with anyio.fail_after(30):
         run = (await run_async(project)).run
-    for record in run.records():
-        [made] = run.transcript(record).calls
-        found = made.answer.shown if made.answer else ""
-        assert "tasks.json" not in found
-        assert str(run.folder) not in found
-        assert str(tmp_path) not in found
-        assert len({line for line in found.splitlines() if "/mcptrials-" in line}) > 0
-        trial_dirs = {line.split("/t", 3)[-1] for line in found.splitlines() if Path(line).name.startswith("t")}
-        assert trial_dirs
+    looked = [[made.answer.shown for made in run.transcript(each).calls if made.answer] for each in run.records()]
+    dirs = {json.loads(homes)["dir"] for _, homes in looked}
+    assert len(dirs) == 4
+    for found, homes in looked:
+        own = json.loads(homes)["dir"]
+        assert own in found
+        assert not [other for other in dirs - {own} if other in found]
+        for secret in (str(run.folder), "tasks.json", "mcptrials.yaml", str(tmp_path)):
+            assert secret not in found
 
 
 class Heard(Silent):
@@ -140,7 +152,7 @@ async def test_a_server_is_not_started_ahead_into_state_that_trials_share(tmp_pa
     project = sharing(tmp_path, SHARED[0], servers=looking(isolation="spare"))
     with anyio.fail_after(30), pytest.raises(UsageError, match="state that they share"):
         await run_async(project)
-    assert not project.runs_dir.exists() or not os.listdir(project.runs_dir)
+    assert not project.runs_dir.exists() or not list(project.runs_dir.iterdir())
 
 
 def test_only_a_process_can_be_started_ahead(tmp_path: Path) -> None:
