@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcptrials.audit import Line
+from mcptrials.audit import Line, check_project
 from mcptrials.audit.resetting import reset_lines
 from mcptrials.project import Project
 from mcptrials.redaction import Redactor
@@ -147,3 +147,19 @@ async def test_nothing_is_claimed_without_a_write_that_works(tmp_path: Path) -> 
     assert [level for level, _ in await said(write(tmp_path, own, writes="denied"))] == ["ok"]
     [(level, what)] = await said(write(tmp_path, own, cwd="nowhere"))
     assert (level, "cannot start" in what) == ("warn", True)
+
+
+def test_what_trials_would_share_is_told_before_a_run(tmp_path: Path) -> None:
+    """The proof stands with it among the lines of a check."""
+    own = write(tmp_path, "{trial_dir}/tasks.txt")
+    lines = check_project(own, [], offline=True, notice=lambda _: None).lines
+    assert [line.level for line in lines if line.subject == "reset (base)"] == ["ok"]
+    assert not [line for line in lines if line.subject == "sharing"]
+    reader = {"readers": {"all": {"sql": "select 1", "url": f"sqlite:///{tmp_path}/all.db"}}}
+    for project, what in (
+        (write(tmp_path, "{trial_dir}/tasks.txt", "all.sqlite3"), "server 'tasks' is given 'all.sqlite3', which"),
+        (write(tmp_path, "{trial_dir}/tasks.txt", environment=reader), "trials run one at a time, since they share"),
+    ):
+        lines = check_project(project, [], offline=True, notice=lambda _: None).lines
+        [line] = [line for line in lines if line.subject == "sharing"]
+        assert (line.level, line.what.startswith(what)) == ("warn", True)

@@ -15,6 +15,7 @@ from mcptrials.audit.serving import Ground, Served, serve
 from mcptrials.errors import UsageError
 from mcptrials.project import Project, ServerConfig
 from mcptrials.redaction import Redactor
+from mcptrials.runner.apart import suspects
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.options import Silent
 from mcptrials.runner.preflight import pristine_hash
@@ -95,7 +96,16 @@ async def _environment_lines(project: Project, workshop: Workshop) -> list[Line]
     if project.config.environment is None:
         fix = "declare an environment to show all tools; state and reset come with it"
         lines.append(Line("environment", "warn", "writes", "denied: no environment is declared", fix))
-    return lines
+    return [*lines, *_sharing_lines(project, workshop)]
+
+
+def _sharing_lines(project: Project, workshop: Workshop) -> list[Line]:
+    found = [each] if (each := workshop.sharing_warning()) else []
+    total = workshop.slots().total
+    for variant in project.config.variants:
+        found += suspects(project.config.servers_of(variant), total)
+    fix = "keep in {trial_dir} what is written, or set concurrency: 1"
+    return [Line("environment", "warn", "sharing", what, fix) for what in dict.fromkeys(found)]
 
 
 def _servers(project: Project) -> list[_Asked]:

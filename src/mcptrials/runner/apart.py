@@ -1,11 +1,14 @@
 """Apart: whether trials can run side by side, and be prepared before others have ended, without sharing state."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mcptrials.environment import EnvironmentSpec, resets_apart, shared_state
 from mcptrials.errors import UsageError
 from mcptrials.project import ServerConfig
+
+_DATABASE = re.compile(r"^sqlite:|\.(db|db3|sqlite|sqlite3|duckdb)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Apart:
         if not self.shared or concurrency == 1:
             return None
         what = "trials run one at a time, since they share state outside their directories"
-        return f"{what}: {self.shared[0]}; keep it in {{trial_dir}}, or set concurrency: 1"
+        return f"{what}: {self.shared[0]}"
 
     def ahead(self, servers: Mapping[str, ServerConfig], concurrency: int) -> frozenset[str]:
         """The servers to be started before the trial that will use them.
@@ -52,3 +55,13 @@ class Apart:
 def _is_own(config: ServerConfig) -> bool:
     """Whether a server is a process of the trial's own."""
     return config.command is not None
+
+
+def suspects(servers: Mapping[str, ServerConfig], concurrency: int) -> list[str]:
+    """Databases that servers are given without a trial's directory, in one line each, when trials would share them."""
+    return [
+        f"server {name!r} is given {word!r}, which trials share, {concurrency} at a time"
+        for name, config in servers.items()
+        for word in (*config.args, *config.env.values())
+        if concurrency > 1 and "{trial_dir}" not in word and _DATABASE.search(word)
+    ]

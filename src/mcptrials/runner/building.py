@@ -92,7 +92,7 @@ class Workshop:
             fingerprint = self._fingerprints[task_id]
             if fingerprint not in self._pristine:
                 self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
-        if warning := self._apart.warning(self._asked_slots().total):
+        if warning := self.sharing_warning():
             self._listener.warn(warning)
         for model in self._models.values():
             if isinstance(model, KnowsTasks):
@@ -179,6 +179,10 @@ class Workshop:
         """One at a time where trials share declared state."""
         asked = self._asked_slots()
         return replace(asked, total=1) if self._apart.shared else asked
+
+    def sharing_warning(self) -> str | None:
+        """Why trials run one at a time though more were asked for."""
+        return self._apart.warning(self._asked_slots().total)
 
     def _asked_slots(self) -> Slots:
         config = self.project.config
