@@ -12,7 +12,7 @@ SERVERS := $(patsubst tests/real_servers/requirements/%.txt,.servers/%/.ready,$(
 PYTHON_EXAMPLES := $(patsubst examples/%/requirements.txt,%,$(wildcard examples/*/requirements.txt))
 NODE_EXAMPLES := $(patsubst examples/%/package.json,%,$(wildcard examples/*/package.json))
 
-.PHONY: demo test test-local test-servers servers-table servers check format schemas bench constraints clean
+.PHONY: demo test test-local test-servers servers-table servers check format schemas bench bench-memory constraints clean
 
 demo: $(VENV)/.demo  ## evaluate the example server with a local model: no key, no account
 	@$(BIN)/mcptrials demo --trials $(TRIALS)
@@ -52,6 +52,10 @@ schemas: $(VENV)/.dev  ## the JSON Schemas of project and task files, for editor
 
 bench: $(VENV)/.dev $(PEER)/.ready  ## speed and memory beside a peer, in one run
 	@$(BIN)/python bench/run.py
+	@$(BIN)/python bench/spares.py
+
+bench-memory: $(VENV)/.dev  ## memory of a long run, from its hundredth to its five thousandth trial
+	@$(BIN)/python bench/memory.py
 
 constraints: $(VENV)/.uv  ## take the newest versions that fit
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --no-emit-index-url \
