@@ -119,7 +119,7 @@ def sharing(folder: Path, environment: dict[str, Any], **keys: Any) -> Project:
     return write_project(folder, [DONE], environment=environment, trials=4, concurrency=4, **keys)
 
 
-SHARED = [
+SHARED: list[dict[str, Any]] = [
     {"readers": {"all": {"sql": "select 1", "url": "sqlite:////var/tmp/all.db"}}},
     {"readers": {"all": {"sql": "select 1", "url": "sqlite:///{project_dir}/all.db"}}},
     {"readers": {"all": {"sql": "select 1", "url": "sqlite:///../all.db"}}},

@@ -1,6 +1,7 @@
 """Spares: servers that are started before their trials. A run with them tells the same as one without."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +105,12 @@ def project(
         "files": {"fixture.txt": "{trial_dir}/fixture.txt"},
         "readers": {"notes": {"file": "{trial_dir}/notes.txt"}},
     }
-    settings = {"servers": servers(isolation=isolation), "environment": environment, "trials": 8, "concurrency": 2}
+    settings: dict[str, Any] = {
+        "servers": servers(isolation=isolation),
+        "environment": environment,
+        "trials": 8,
+        "concurrency": 2,
+    }
     written = write_project(folder, steps or PLAY, **(settings | keys))
     check = {"type": "state_check", "query": "notes", "expected": "milk, flushed"}
     answer = {"type": "exact_answer", "expected": "done"}
@@ -151,6 +157,7 @@ def began_ms(run: Run, record: Record) -> float:
     return float(json.loads(path.read_text().splitlines()[0])["ms"])
 
 
+TARGET = "{trial_dir}/other.txt"
 PASSED = ("passed", "none", None)
 
 
@@ -214,3 +221,54 @@ async def test_a_start_that_fails_ahead_is_told_as_one_that_fails_in_its_trial(t
         assert "no luck today" in (failed[0].error or "")
         assert [event.kind for event in run.transcript(failed[0]).events] == ["server_exited", "error"]
         assert [frame.get("method") for frame in frames(run, failed[0])] == ["initialize"]
+
+
+async def test_state_in_the_process_of_a_spare_is_read_on_the_connection_that_its_host_left(tmp_path: Path) -> None:
+    reading = {"readers": {"notes": {"tool": "notes", "value": "text"}}}
+    made = project(tmp_path, environment=reading, trials=5)
+    check = {"type": "state_check", "query": "notes", "expected": "milk"}
+    (tmp_path / "tasks.json").write_text(json.dumps([{"id": "task", "prompt": "Do it.", "graders": [check]}]))
+    run = await play(Project.load(made.path))
+    assert verdicts(run.records()) == [PASSED] * 5
+    for record in run.records():
+        methods = [frame.get("method") for frame in frames(run, record)]
+        assert (methods.count("initialize"), methods.count("tools/call")) == (1, 3)
+
+
+async def test_spares_stand_beside_servers_that_are_opened_in_the_trial(tmp_path: Path) -> None:
+    """Each kind of task has places of its own, and directories are kept as they are asked to be."""
+    here = servers(isolation="spare") | {"second": servers(isolation="spawn")["faulty"]}
+    steps = (calls(call("faulty__note", text="milk")), calls(call("second__mine")), DONE)
+    made = project(tmp_path, *steps, servers=here, trials=4, keep_trial_dirs=True)
+    check = {"type": "state_check", "query": "notes", "expected_contains": "milk"}
+    tasks: list[dict[str, Any]] = [
+        {"id": "task", "prompt": "Do it.", "graders": [check]},
+        {"id": "other", "prompt": "Do it.", "graders": [check], "environment": {"files": {"fixture.txt": TARGET}}},
+    ]
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    script = {"version": 1, "tasks": {task["id"]: {"steps": steps} for task in tasks}}
+    (tmp_path / "script.json").write_text(json.dumps(script))
+    run = await play(Project.load(made.path))
+    records = run.records()
+    assert verdicts(records) == [PASSED] * 8
+    kept = {record.task_id: Path(record.trial_dir or "") for record in records}
+    assert (kept["other"] / "other.txt").is_file()
+    assert not (kept["task"] / "other.txt").exists()
+    assert len({record.trial_dir for record in records}) == 8
+    assert not alive(starts(tmp_path))
+    for folder in {Path(record.trial_dir or "").parent for record in records}:
+        shutil.rmtree(folder)
+
+
+async def test_a_reset_that_fails_ahead_is_the_trials_failure(tmp_path: Path) -> None:
+    """It counts how often it was made, also in the checks before the run."""
+    count = "echo x >> count; test $(wc -l < count) -lt 8 # {trial_dir}"
+    reset = {"reset": [{"command": ["sh", "-c", count]}], "readers": {"notes": {"file": "notes.txt"}}}
+    made = project(tmp_path, environment=reset)
+    answer = {"type": "exact_answer", "expected": "done"}
+    (tmp_path / "tasks.json").write_text(json.dumps([{"id": "task", "prompt": "Do it.", "graders": [answer]}]))
+    run = await play(Project.load(made.path))
+    failed = [record for record in run.records() if record.verdict == "invalid"]
+    assert 3 <= len(failed) <= 6
+    assert set(verdicts(failed)) == {("invalid", "harness", "reset")}
+    assert not left(starts(tmp_path))
