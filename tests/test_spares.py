@@ -34,7 +34,6 @@ notes = own / "notes.txt"
 fate = json.loads((project / "fates.json").read_text()).get(str(number))
 if fate == "refuses":
     sys.exit("no luck today")
-print(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "up"}}), flush=True)
 tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("note", "notes", "mine")]
 for line in sys.stdin:
     message = json.loads(line)
@@ -47,6 +46,7 @@ for line in sys.stdin:
         for _ in range(10):
             print(json.dumps(flood), flush=True)
     if method == "initialize":
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {}}), flush=True)
         info = {"name": "spare", "version": "1"}
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
     elif method == "tools/list":
