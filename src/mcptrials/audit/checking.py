@@ -13,6 +13,7 @@ from mcptrials.audit.providers import provider_lines, tool_rows
 from mcptrials.audit.resetting import reset_lines
 from mcptrials.audit.serving import Ground, Served, serve
 from mcptrials.errors import UsageError
+from mcptrials.presentation import RawTool
 from mcptrials.project import Project, ServerConfig
 from mcptrials.redaction import Redactor
 from mcptrials.runner.apart import suspects
@@ -60,7 +61,7 @@ async def _check(project: Project, offline: bool, notice: Callable[[str], None])
                 notice(f"starting {asked.label}")
                 served[asked] = await _serve(asked, project, workshop)
                 lines += served[asked].lines
-            lines += await reset_lines(project, workshop, {asked.name: served[asked].shown for asked in served})
+            lines += await reset_lines(project, workshop, _shown(served))
     finally:
         workshop.places.close()
     rows = tool_rows(list(served.values()), project.config.models)
@@ -125,6 +126,14 @@ async def _serve(asked: _Asked, project: Project, workshop: Workshop) -> Served:
     ground = Ground(asked.label, asked.config, filters, environment, workshop.places, project.config.limits)
     servers = await workshop.servers(asked.variant)
     return await serve(servers[asked.name], ground)
+
+
+def _shown(served: Mapping[_Asked, Served]) -> dict[str, list[RawTool]]:
+    """By server, whichever its variant."""
+    found: dict[str, list[RawTool]] = {}
+    for asked, each in served.items():
+        found.setdefault(asked.name, []).extend(each.shown)
+    return found
 
 
 def _most_shown(project: Project, served: Mapping[_Asked, Served]) -> int:
