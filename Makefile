@@ -12,7 +12,7 @@ SERVERS := $(patsubst tests/real_servers/requirements/%.txt,.servers/%/.ready,$(
 PYTHON_EXAMPLES := $(patsubst examples/%/requirements.txt,%,$(wildcard examples/*/requirements.txt))
 NODE_EXAMPLES := $(patsubst examples/%/package.json,%,$(wildcard examples/*/package.json))
 
-.PHONY: demo test test-local test-servers servers-table servers check format schemas bench bench-stats constraints clean
+.PHONY: demo test test-local test-servers servers-table servers check format schemas bench bench-stats bench-memory constraints clean
 
 demo: $(VENV)/.demo  ## evaluate the example server with a local model: no key, no account
 	@$(BIN)/mcptrials demo --trials $(TRIALS)
@@ -53,6 +53,10 @@ schemas: $(VENV)/.dev  ## the JSON Schemas of the files of a project, for editor
 
 bench: $(VENV)/.dev $(PEER)/.ready  ## speed and memory beside a peer, in one run
 	@$(BIN)/python bench/run.py
+	@$(BIN)/python bench/spares.py
+
+bench-memory: $(VENV)/.dev  ## memory of a long run, from its hundredth to its five thousandth trial
+	@$(BIN)/python bench/memory.py
 
 bench-stats: $(VENV)/.dev  ## whether intervals cover and tests err as they say: the tables of docs/statistics.md
 	@$(BIN)/python bench/simulation.py

@@ -91,11 +91,11 @@ def measure(command: list[str], folder: Path, trials: int) -> Used:
     return Used(trials, **found, wall_s=wall_s)
 
 
-def write_project(folder: Path, base_url: str, server: str, concurrency: int) -> None:
+def write_project(folder: Path, base_url: str, server: str, concurrency: int, isolation: str = "spawn") -> None:
     """Twenty tasks with a deciding grader each."""
     project = {
         "version": 1,
-        "servers": {"bench": {"command": "{python}", "args": [str(HERE / server)]}},
+        "servers": {"bench": {"command": "{python}", "args": [str(HERE / server)], "isolation": isolation}},
         "models": [{"model": "openai:fake", "base_url": base_url, "api_key": "sk-of-no-use"}],
         "concurrency": concurrency,
         "tasks": ["tasks.json"],
@@ -169,7 +169,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, endpoint(LATENCY_S) as base_url:
         folder = Path(name)
         help_s = help_cpu_s()
-        write_project(folder, base_url, "mcp_server_min.py", CONCURRENCY)
+        write_project(folder, base_url, "mcp_server_min.py", CONCURRENCY, "auto")
         own = Cost(ours(folder, SMALL), ours(folder, LARGE))
         other = Cost(peer(folder, base_url, SMALL), peer(folder, base_url, LARGE)) if PEER_READY.exists() else None
         write_project(folder, base_url, "mcp_server_sdk.py", os.cpu_count() or 1)
@@ -179,4 +179,5 @@ def main() -> None:
     print(*table(help_s, own, other, sdk), sep="\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

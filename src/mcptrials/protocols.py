@@ -333,6 +333,13 @@ class Host(Protocol):
     ) -> HostResult: ...
 
 
+@runtime_checkable
+class TakesSessions(Protocol):
+    """A host that talks to servers through `context.open_session` alone, so that these may be negotiated with ahead."""
+
+    takes_sessions: ClassVar[Literal[True]]
+
+
 # --- Grader --------------------------------------------------------------------------------------------------------
 
 

@@ -145,3 +145,19 @@ def test_a_terminal_that_closes_cancels_the_run_unless_that_is_to_be_outlived(tm
         assert code == 3
         assert ("invalid", "cancelled") in found
         assert len(found) < 4
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_no_spare_outlives_its_run(how: signal.Signals, tmp_path: Path, commands: Preloaded) -> None:
+    """Two trials in flight, and a place ahead for each of the next two."""
+    mark = f"mark-of-{tmp_path}"
+    servers = {"tiny": {"command": "{python}", "args": [str(SERVER), mark]}}
+    script = {"slow": adds("5", 20_000)}
+    make_project(tmp_path, [asks("slow")], script, trials=6, concurrency=2, servers=servers)
+    command = commands.start(tmp_path, "run")
+    wait_until(lambda: len(alive(mark)) == 4, "the servers and the spares run")
+    root = trial_root(tmp_path)
+    os.kill(command.pid, how)
+    command.ended()
+    wait_until(lambda: not alive(mark), "no server is left")
+    assert how == signal.SIGKILL or not Path(root).exists()

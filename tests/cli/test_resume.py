@@ -74,7 +74,8 @@ def test_killed_at_ten_random_moments_a_run_loses_nothing_and_repeats_only_what_
     assert result.document["data"]["totals"]["passed"] == 75
     lost = [path for path in run.glob("transcripts/*") if ".lost-" in path.name]
     assert begun(run) == len(planned) + len(lost)
-    assert 1 <= len(lost) <= KILLS * AT_A_TIME
+    in_flight = 2 * AT_A_TIME  # of each slot, one trial that plays and one whose servers are being closed
+    assert 1 <= len(lost) <= KILLS * in_flight
 
 
 @pytest.fixture(scope="module")

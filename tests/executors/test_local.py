@@ -8,12 +8,13 @@ import anyio
 import pytest
 
 from mcptrials.errors import IncompleteError
-from mcptrials.executors.local import LocalExecutor, Slots
+from mcptrials.executors.local import LocalExecutor, RunTrial, Slots
 from mcptrials.record import Record
 from mcptrials.rollout.stop import Stop
 from mcptrials.trial import Trial
 
 pytestmark = pytest.mark.anyio
+Played = Callable[[], None]
 
 
 def trial(number: int, arm: str = "a") -> Trial:
@@ -49,7 +50,8 @@ class Work:
     running: dict[str, int] = field(default_factory=dict)
     most: dict[str, int] = field(default_factory=dict)
 
-    async def run(self, trial: Trial) -> Record:
+    async def run(self, trial: Trial, played: Played) -> Record:
+        del played
         name = f"{trial.arm}{trial.number}"
         self.story.append(f"+{name}")
         for counted in (trial.arm, "all"):
@@ -82,7 +84,7 @@ def slots(total: int, **by_model: int) -> Slots:
 async def execute(
     trials: Sequence[Trial],
     slots: Slots,
-    run: Callable[[Trial], Awaitable[Record]],
+    run: RunTrial,
     keep: Callable[[Record], Awaitable[None]],
     stop: Stop | None = None,
 ) -> None:
@@ -123,9 +125,10 @@ async def test_no_trials_are_no_work() -> None:
 async def test_after_the_wish_to_stop_no_trial_begins_and_those_in_flight_are_kept() -> None:
     work, stop = Work(), Stop()
 
-    async def run(trial: Trial) -> Record:
+    async def run(trial: Trial, played: Played) -> Record:
+        del played
         stop.asked = trial.number >= 3
-        return await work.run(trial)
+        return await work.run(trial, lambda: None)
 
     await execute([trial(number) for number in range(1, 20)], slots(2), run, work.keep, stop)
     assert 3 <= len(work.begun) <= 4
@@ -135,9 +138,10 @@ async def test_after_the_wish_to_stop_no_trial_begins_and_those_in_flight_are_ke
 async def test_a_cancelled_trial_ends_at_once_and_is_kept_as_what_it_is() -> None:
     work, stop = Work(), Stop()
 
-    async def run(trial: Trial) -> Record:
+    async def run(trial: Trial, played: Played) -> Record:
+        del played
         with stop.cancellable() as scope:
-            await (anyio.sleep_forever() if trial.number < 3 else work.run(trial))
+            await (anyio.sleep_forever() if trial.number < 3 else work.run(trial, lambda: None))
         cancelled = {"verdict": "invalid", "cause": "cancelled", "passed": None}
         return record(trial, **(cancelled if scope.cancelled_caught else {}))
 
@@ -153,9 +157,10 @@ async def test_a_cancelled_trial_ends_at_once_and_is_kept_as_what_it_is() -> Non
 async def test_a_record_that_cannot_be_kept_ends_the_run_with_its_own_error() -> None:
     work, stop = Work(), Stop()
 
-    async def run(trial: Trial) -> Record:
+    async def run(trial: Trial, played: Played) -> Record:
+        del played
         with stop.cancellable():
-            return await work.run(trial)
+            return await work.run(trial, lambda: None)
         return record(trial, verdict="invalid", cause="cancelled", passed=None)
 
     async def keep(record: Record) -> None:
@@ -172,7 +177,8 @@ async def test_a_record_that_cannot_be_kept_ends_the_run_with_its_own_error() ->
 async def test_a_record_on_its_way_is_kept_though_the_run_is_cancelled_from_outside() -> None:
     kept: list[int] = []
 
-    async def run(trial: Trial) -> Record:
+    async def run(trial: Trial, played: Played) -> Record:
+        del played
         return record(trial)
 
     with anyio.fail_after(10), anyio.CancelScope() as scope:
@@ -186,10 +192,11 @@ async def test_a_record_on_its_way_is_kept_though_the_run_is_cancelled_from_outs
     assert kept == [1]
 
 
-def refusing(cause: str, *, unless: Sequence[int] = ()) -> Callable[[Trial], Awaitable[Record]]:
+def refusing(cause: str, *, unless: Sequence[int] = ()) -> RunTrial:
     """Trials of arm `a` are refused by their provider; those of arm `b` are not."""
 
-    async def run(trial: Trial) -> Record:
+    async def run(trial: Trial, played: Played) -> Record:
+        del played
         await anyio.lowlevel.checkpoint()
         if trial.arm == "b" or trial.number in unless:
             return record(trial)
@@ -219,3 +226,29 @@ async def test_failures_that_may_pass_do_not_end_an_arm() -> None:
         work = Work()
         await execute([trial(number) for number in range(10)], slots(1), refusing(cause), work.keep)
         assert len(work.kept) == 10
+
+
+async def test_a_slot_that_is_free_before_its_trial_is_over_is_filled_and_waits_for_the_end_only_once() -> None:
+    story: list[str] = []
+    ends = {number: anyio.Event() for number in (1, 2, 3)}
+
+    async def run(trial: Trial, played: Played) -> Record:
+        story.append(f"+{trial.number}")
+        played()
+        await ends[trial.number].wait()
+        return record(trial)
+
+    async def keep(record: Record) -> None:
+        story.append(f"={record.trial}")
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(LocalExecutor(slots(1), Stop()).run, [trial(1), trial(2), trial(3)], run, keep)
+            await anyio.wait_all_tasks_blocked()
+            assert story == ["+1", "+2"]
+            ends[1].set()
+            await anyio.wait_all_tasks_blocked()
+            assert story == ["+1", "+2", "=1", "+3"]
+            for end in ends.values():
+                end.set()
+    assert story[-2:] == ["=2", "=3"]

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from tests.projects import DONE, call, calls, faulty, play, write_project
 from tests.servers.serving import Served, library, serving
 
@@ -231,3 +231,67 @@ async def test_a_certificate_that_cannot_be_read_is_found_before_any_trial(tmp_p
     }.items():
         servers = {"web": {"url": "https://127.0.0.1:9/mcp", "ca_file": name}}
         assert message in await refused(write_project(tmp_path, [DONE], servers=servers))
+
+
+class Handles:
+    """A server of the legacy generation that gives out handles, which only the session knows that got them."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, set[str]] = {}
+        self.closed: list[str] = []
+        self._count = 0
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        await (await self._answer(request))(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        session = request.headers.get("mcp-session-id", "")
+        if request.method == "DELETE":
+            self.closed.append(session)
+            return Response()
+        if request.method != "POST":
+            return Response(status_code=405)
+        message = await request.json()
+        if message["method"] == "initialize":
+            session = f"session-{len(self.sessions)}"
+            self.sessions[session] = set()
+        elif session not in self.sessions:
+            return Response(status_code=404 if session else 400)
+        if "id" not in message:
+            return Response(status_code=202)
+        result = self._result(message["method"], message.get("params") or {}, self.sessions[session])
+        answer = {"jsonrpc": "2.0", "id": message["id"], **result}
+        return JSONResponse(answer, headers={"mcp-session-id": session})
+
+    def _result(self, method: str, params: Any, known: set[str]) -> dict[str, Any]:
+        if method == "initialize":
+            info = {"name": "handles", "version": "1"}
+            return {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}}
+        if method == "tools/list":
+            return {"result": {"tools": [{"name": each, "inputSchema": {"type": "object"}} for each in ("get", "use")]}}
+        if method != "tools/call":
+            return {"error": {"code": -32601, "message": "unknown method"}}
+        if params["name"] == "get":
+            self._count += 1
+            known.add(f"handle-{self._count}")
+            return {"result": {"content": [{"type": "text", "text": f"handle-{self._count}"}]}}
+        found = params["arguments"]["handle"] in known
+        return {
+            "result": {"content": [{"type": "text", "text": "known" if found else "unknown"}], "isError": not found}
+        }
+
+
+async def test_a_handle_of_one_trial_is_unknown_in_the_next_since_each_has_a_session_of_its_own(tmp_path: Path) -> None:
+    handles = Handles()
+    with serving(handles) as served:
+        servers = {"handles": {"url": served.url, "era": "legacy"}}
+        steps = [calls(call("get"), call("use", handle="handle-1")), DONE]
+        project = write_project(tmp_path, steps, servers=servers, trials=3, concurrency=1)
+        with anyio.fail_after(30):
+            run = (await run_async(project)).run
+    shown = {}
+    for record in run.records():
+        shown[record.trial] = [made.answer.shown for made in run.transcript(record).calls if made.answer]
+    assert shown == {n: [f"handle-{n}", "known" if n == 1 else "Error: unknown"] for n in (1, 2, 3)}
+    assert sorted(handles.closed) == sorted(handles.sessions)

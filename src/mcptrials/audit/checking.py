@@ -11,11 +11,14 @@ from mcptrials.audit.line import Audit, Line
 from mcptrials.audit.modelling import model_lines
 from mcptrials.audit.numbers import number_lines
 from mcptrials.audit.providers import provider_lines, tool_rows
+from mcptrials.audit.resetting import reset_lines
 from mcptrials.audit.serving import Ground, Served, serve
 from mcptrials.errors import UsageError
 from mcptrials.overrides import check as check_overrides
+from mcptrials.presentation import RawTool
 from mcptrials.project import Project, ServerConfig
 from mcptrials.redaction import Redactor
+from mcptrials.runner.apart import suspects
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.options import Silent
 from mcptrials.runner.preflight import pristine_hash
@@ -60,6 +63,7 @@ async def _check(project: Project, offline: bool, notice: Callable[[str], None])
                 notice(f"starting {asked.label}")
                 served[asked] = await _serve(asked, project, workshop)
                 lines += served[asked].lines
+            lines += await reset_lines(project, workshop, _shown(served))
     finally:
         workshop.places.close()
     lines += _override_lines(project, served)
@@ -96,7 +100,16 @@ async def _environment_lines(project: Project, workshop: Workshop) -> list[Line]
     if project.config.environment is None:
         fix = "declare an environment to show all tools; state and reset come with it"
         lines.append(Line("environment", "warn", "writes", "denied: no environment is declared", fix))
-    return lines
+    return [*lines, *_sharing_lines(project, workshop)]
+
+
+def _sharing_lines(project: Project, workshop: Workshop) -> list[Line]:
+    found = [each] if (each := workshop.sharing_warning()) else []
+    total = workshop.slots().total
+    for variant in project.config.variants:
+        found += suspects(project.config.servers_of(variant), total)
+    fix = "keep in {trial_dir} what is written, or set concurrency: 1"
+    return [Line("environment", "warn", "sharing", what, fix) for what in dict.fromkeys(found)]
 
 
 def _servers(project: Project) -> list[_Asked]:
@@ -139,6 +152,14 @@ def _override_lines(project: Project, served: Mapping[_Asked, Served]) -> list[L
 
 def _is(asked: _Asked, name: str, own: Mapping[str, ServerConfig]) -> bool:
     return asked.name == name and asked.config == own[name]
+
+
+def _shown(served: Mapping[_Asked, Served]) -> dict[str, list[RawTool]]:
+    """By server, whichever its variant."""
+    found: dict[str, list[RawTool]] = {}
+    for asked, each in served.items():
+        found.setdefault(asked.name, []).extend(each.shown)
+    return found
 
 
 def _most_shown(project: Project, served: Mapping[_Asked, Served]) -> int:

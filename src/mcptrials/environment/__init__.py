@@ -7,6 +7,7 @@ from mcptrials.environment.readers.file import FileReader
 from mcptrials.environment.readers.python import PythonReader
 from mcptrials.environment.readers.sql import SqlReader
 from mcptrials.environment.readers.tool import ToolReader
+from mcptrials.environment.sharing import is_outside, resets_apart, shared_state
 from mcptrials.environment.spec import EnvironmentSpec
 from mcptrials.environment.world import Environment, TrialPlaces
 
@@ -21,5 +22,8 @@ __all__ = [
     "SqlReader",
     "ToolReader",
     "TrialPlaces",
+    "is_outside",
     "parse_reader",
+    "resets_apart",
+    "shared_state",
 ]

@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -27,6 +28,8 @@ from mcptrials.protocols import Place, StateQuery, WireLog
 from mcptrials.trial import StateValue
 
 CHECK_TIMEOUT_S = 300.0
+_UNLISTED = 0o300
+"""A server that looks around finds its own trial's directory, and not those of others beside it."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,9 @@ class TrialPlaces:
         """
         try:
             kept = Path(tempfile.mkdtemp(prefix="mcptrials-kept-")).resolve() if keep else None
-            return cls(Path(tempfile.mkdtemp(prefix="mcptrials-")).resolve(), project_dir, kept)
+            root = Path(tempfile.mkdtemp(prefix="mcptrials-")).resolve()
+            root.chmod(_UNLISTED)
+            return cls(root, project_dir, kept)
         except OSError as exc:
             what = f"cannot make a temporary directory: {exc.strerror or exc}"
             raise UsageError(what, hint="make room, or set TMPDIR to another place") from exc
@@ -55,7 +60,7 @@ class TrialPlaces:
         HarnessError: io, when there is no room for it.
         """
         try:
-            self.root.mkdir(exist_ok=True)
+            self.root.mkdir(_UNLISTED, exist_ok=True)
             folder = Path(tempfile.mkdtemp(prefix="t", dir=self.root))
             return Place(folder, self.project_dir, wire, inode(folder))
         except OSError as exc:
@@ -78,6 +83,8 @@ class TrialPlaces:
 
     def close(self) -> None:
         """What is kept stays; of nothing, nothing stays."""
+        with suppress(OSError):
+            self.root.chmod(stat.S_IRWXU)
         shutil.rmtree(self.root, ignore_errors=True)
         if self.kept:
             with suppress(OSError):

@@ -5,11 +5,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
+from anyio.abc import TaskGroup
 
 from mcptrials.record import Record
 from mcptrials.rollout.stop import Stop
 from mcptrials.trial import Trial
 
+RunTrial = Callable[[Trial, Callable[[], None]], Awaitable[Record]]
+Keep = Callable[[Record], Awaitable[None]]
 PERMANENT = ("auth", "quota")
 PERMANENT_IN_A_ROW = 3
 """So many equal permanent refusals by a provider end its arms: the rest would fail the same way."""
@@ -47,10 +50,15 @@ class _Queue:
                 await self.changed.wait()
             return None
 
+    async def free(self, trial: Trial) -> None:
+        """Another trial may have its slot."""
+        async with self.changed:
+            self.running[self.slots.model_of[trial.arm]] -= 1
+            self.changed.notify_all()
+
     async def done(self, trial: Trial, record: Record) -> None:
         model = self.slots.model_of[trial.arm]
         async with self.changed:
-            self.running[model] -= 1
             permanent = record.blame == "provider" and record.cause in PERMANENT
             self.refusals[model] = self.refusals[model] + 1 if permanent else 0
             if self.refusals[model] >= PERMANENT_IN_A_ROW:
@@ -63,41 +71,59 @@ class _Queue:
 
 
 class LocalExecutor:
-    """Runs trials concurrently; every record is kept before the next trial of its slot begins."""
+    """Runs trials concurrently. Each slot waits for the record of its trial before the last one is kept, at least."""
 
     def __init__(self, slots: Slots, stop: Stop) -> None:
         self._slots, self._stop = slots, stop
 
-    async def run(
-        self,
-        trials: Sequence[Trial],
-        run_trial: Callable[[Trial], Awaitable[Record]],
-        keep: Callable[[Record], Awaitable[None]],
-    ) -> None:
+    async def run(self, trials: Sequence[Trial], run_trial: RunTrial, keep: Keep) -> None:
         """Runs all trials, or until the user or a permanent failure stops it.
+
+        Args:
+            run_trial: tells through its second argument when its slot is free, which may be before its end.
 
         Raises:
             IncompleteError: a record could not be kept.
         """
-        queue = _Queue(list(trials), self._slots, self._stop)
-        failure: Exception | None = None
-
-        async def work() -> None:
-            nonlocal failure
-            while trial := await queue.take():
-                try:
-                    record = await run_trial(trial)
-                    with anyio.CancelScope(shield=True):
-                        await keep(record)
-                except Exception as exc:  # noqa: BLE001 - raised again below; the other trials are cancelled first
-                    failure = failure or exc
-                    self._stop.cancel()
-                    await queue.wake()
-                    return
-                await queue.done(trial, record)
-
+        work = _Work(_Queue(list(trials), self._slots, self._stop), run_trial, keep)
         async with anyio.create_task_group() as tasks:
             for _ in range(min(self._slots.total, len(trials))):
-                tasks.start_soon(work)
-        if failure is not None:
-            raise failure
+                tasks.start_soon(work.fill_slot, tasks)
+        if work.failure is not None:
+            raise work.failure
+
+
+@dataclass
+class _Work:
+    """What the slots share."""
+
+    queue: _Queue
+    run_trial: RunTrial
+    keep: Keep
+    failure: Exception | None = None
+
+    async def fill_slot(self, tasks: TaskGroup) -> None:
+        """One trial after the other; of those that no longer need the slot, one at most is not over."""
+        before = anyio.Event()
+        before.set()
+        while trial := await self.queue.take():
+            played, over = anyio.Event(), anyio.Event()
+            tasks.start_soon(self._run, trial, played, over)
+            await played.wait()
+            await self.queue.free(trial)
+            await before.wait()
+            before = over
+
+    async def _run(self, trial: Trial, played: anyio.Event, over: anyio.Event) -> None:
+        try:
+            record = await self.run_trial(trial, played.set)
+            with anyio.CancelScope(shield=True):
+                await self.keep(record)
+            await self.queue.done(trial, record)
+        except Exception as exc:  # noqa: BLE001 - raised again below; the other trials are cancelled first
+            self.failure = self.failure or exc
+            self.queue.stop.cancel()
+            await self.queue.wake()
+        finally:
+            played.set()
+            over.set()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from mcptrials import answer
 from mcptrials.events import (
@@ -46,6 +46,7 @@ class Loop(UserData):
     frame also stands in the user prompt, since other hosts have a system prompt of their own.
     """
 
+    takes_sessions: ClassVar[Literal[True]] = True
     instructions: bool = False
     """Whether the servers' `instructions` are added to the system prompt: a choice of hosts, hence a condition."""
 

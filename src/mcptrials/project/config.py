@@ -50,6 +50,8 @@ class ServerConfig(UserData):
     era: Literal["auto", "modern", "legacy"] = "auto"
     on_invalid_tool: Literal["stop", "drop"] = "stop"
     tools: ToolsConfig = ToolsConfig()
+    isolation: Literal["auto", "spawn", "spare"] = "auto"
+    """When the trial's process is started: when the trial begins, or before; auto: before where that is safe."""
     writes: Literal["allowed", "denied"] | None = None
     """None: allowed with a declared environment, denied without."""
 
@@ -84,6 +86,12 @@ class ServerConfig(UserData):
             for key in keys if kind != kinds[0] else ():
                 if getattr(self, key):
                     raise ValueError(f"'{key}' goes with '{kind}', not with '{kinds[0]}'")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_started_ahead(self) -> "ServerConfig":
+        if self.isolation == "spare" and self.command is None:
+            raise ValueError("'isolation: spare' goes with 'command'; remove it: there is no process to start ahead")
         return self
 
     @model_validator(mode="after")

@@ -1,16 +1,13 @@
 """Bench: everything that the trials of a run share, built once and handed to each."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
-
-import anyio
-from anyio import to_thread
 
 from mcptrials.dialect import Dialect
 from mcptrials.environment import Environment, TrialPlaces
+from mcptrials.errors import HarnessError
 from mcptrials.models.patient import Pause
 from mcptrials.overrides import NOTHING, Overrides
 from mcptrials.presentation import ToolFilter
@@ -24,7 +21,6 @@ from mcptrials.protocols import (
     Server,
     ServerChannel,
     ServerSession,
-    WireLog,
 )
 from mcptrials.redaction import Redactor
 from mcptrials.rollout.starts import Starts
@@ -48,6 +44,16 @@ class TaskBench:
     graders: tuple[tuple[GraderSpec, Grader], ...]
     filters: Mapping[str, Mapping[str, ToolFilter]]
     """Which tools are shown: by variant, then by server."""
+
+    async def make_clean(self, place: Place) -> None:
+        """Puts the world of a trial in its place.
+
+        Raises:
+            HarnessError: reset, when it cannot be, or is not the pristine one.
+        """
+        await self.environment.prepare(place)
+        if await self.environment.state_hash(place) != self.pristine_hash:
+            raise HarnessError("reset", "after the reset the state is not the pristine one: its hash differs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,8 @@ class ArmBench:
     promised: Mapping[str, Promised] = field(default_factory=dict)
     """By server."""
     overrides: Overrides = NOTHING
+    ahead: frozenset[str] = frozenset()
+    """The servers that are started before the trial that will use them, and closed after its slot is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +113,3 @@ class Bench:
     versions: Mapping[str, str]
     stop: Stop
     starts: Starts
-
-    @asynccontextmanager
-    async def place(
-        self, name: str, wire: Callable[[str], WireLog], kept: Callable[[Path | None], None]
-    ) -> AsyncIterator[Place]:
-        """A trial's directory, removed at the end unless it is to be kept.
-
-        Args:
-            name: of the trial; its directory has it only when the trial is over.
-            kept: hears where it is kept.
-
-        Raises:
-            HarnessError: io, when it cannot be made.
-        """
-        place = self.places.make(wire)
-        try:
-            yield place
-        finally:
-            with anyio.CancelScope(shield=True):
-                kept(await to_thread.run_sync(self.places.leave, place, name))

@@ -1,6 +1,6 @@
 """run_trial: open, run, read, close, read, grade, record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from mcptrials import answer
@@ -14,12 +14,24 @@ from mcptrials.rollout.bench import ArmBench, Bench, TaskBench
 from mcptrials.rollout.live import StillRunning
 from mcptrials.rollout.log import TrialLog
 from mcptrials.rollout.recording import Ended, make_record
+from mcptrials.rollout.spares import Spares
+from mcptrials.rollout.stage import Stage, stage
 from mcptrials.task import GraderSpec
 from mcptrials.trial import SERVER_STOPS, Decision, Grade, Outcome, StateValue, Trial, decide
 
 
-async def run_trial(trial: Trial, bench: Bench) -> Record:
+def _nobody() -> None:
+    pass
+
+
+async def run_trial(
+    trial: Trial, bench: Bench, spares: Spares | None = None, played: Callable[[], None] = _nobody
+) -> Record:
     """One attempt at a task by an arm. Whatever happens in it becomes a record, with its blame and cause.
+
+    Args:
+        spares: places made ahead, if any are.
+        played: hears when all that is left is to close servers that others need not wait for, and to judge.
 
     Raises:
         IncompleteError: the record could not be kept; the run stops.
@@ -29,10 +41,9 @@ async def run_trial(trial: Trial, bench: Bench) -> Record:
     ended = Ended(None, [], Decision("invalid", "none", "cancelled"))
     try:
         with bench.stop.cancellable(), boundary(HarnessError, "bug", "the harness failed"):
-            async with bench.place(trial.name, log.wire, log.kept) as place:
-                await _make_clean(task, place)
-                outcome = await _play(trial, bench, log, place)
-                outcome = _with_state(outcome, await _read_state(task, log, place))
+            async with stage(trial, bench, log, spares) as here:
+                outcome = await _play(trial, bench, log, here, played)
+                outcome = _with_state(outcome, await _read_state(task, log, here.place))
             given = GradeInput(task.task, outcome, log.transcript)
             grades = [_grade(spec, grader, given) for spec, grader in task.graders]
             ended = Ended(outcome, grades, _decide(task, outcome, grades, log))
@@ -44,34 +55,28 @@ async def run_trial(trial: Trial, bench: Bench) -> Record:
     return make_record(trial, bench, log, ended)
 
 
-async def _make_clean(task: TaskBench, place: Place) -> None:
-    await task.environment.prepare(place)
-    if await task.environment.state_hash(place) != task.pristine_hash:
-        raise HarnessError("reset", "after the reset the state is not the pristine one: its hash differs")
-
-
-async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> Outcome:
+async def _play(trial: Trial, bench: Bench, log: TrialLog, here: Stage, played: Callable[[], None]) -> Outcome:
     """The host's run between the opening and the closing of the servers, and the state that is gone with them."""
     task, arm = bench.tasks[trial.task_id], bench.arms[trial.arm]
     model = Patient(arm.model, arm.pause, log.clock, log.emit, bench.redactor.find)
     channels: dict[str, ServerChannel] = {}
     result = HostResult(None, "limit:time")
     try:
-        async with bench.starts.begin(log.emit) as emit, AsyncExitStack() as stack:
+        async with here.begin(log.emit) as emit, AsyncExitStack() as stack:
             context = HostContext(
                 trial=trial.key,
                 emit=emit,
                 limits=task.limits,
                 clock=log.clock,
-                place=place,
-                open_session=arm.open_session(task.limits.connect_seconds),
+                place=here.place,
+                open_session=here.open_session,
                 filters=task.filters[arm.arm.variant],
                 settings=arm.settings,
                 dialect=arm.dialect,
                 overrides=arm.overrides,
             )
-            for name, server in arm.servers.items():
-                channels[name] = await stack.enter_async_context(server.open(place))
+            for name, server in here.servers.items():
+                channels[name] = await stack.enter_async_context(server.open(here.place))
             with log.clock.limit(task.limits.trial_seconds) as limit:
                 result = await _run_host(arm, task, model, channels, context, log)
             if limit.cancelled_caught and not log.transcript.prompted:
@@ -79,7 +84,9 @@ async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> Outc
             log.host_ended(task.limits.trial_seconds if limit.cancelled_caught else None)
             outcome = _conclude(result, log)
             servers = StillRunning(channels, arm, context.open_session, log)
-            outcome = _with_state(outcome, await _read_state(task, log, place, servers))
+            outcome = _with_state(outcome, await _read_state(task, log, here.place, servers))
+            if arm.ahead:
+                played()
     finally:
         _note_exits(channels, log)
     return outcome

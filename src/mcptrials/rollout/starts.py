@@ -23,6 +23,17 @@ class Starts:
     def __init__(self, places: int | None = None) -> None:
         self._places = anyio.CapacityLimiter(places or STARTS_PER_CORE * _cores())
 
+    @property
+    def size(self) -> int:
+        """How many."""
+        return int(self._places.total_tokens)
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """A place for what is started ahead of its trial, for as long as the body runs."""
+        async with self._places:
+            yield
+
     @asynccontextmanager
     async def begin(self, emit: Emit) -> AsyncIterator[Emit]:
         """Waits for a place; no limit of the trial runs yet.

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from mcptrials.rollout import ArmBench, Bench, Promised, TaskBench
 from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
 from mcptrials.runner import preflight
+from mcptrials.runner.apart import Apart
 from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
@@ -46,6 +48,7 @@ class Workshop:
         self.places = TrialPlaces.create(project.dir, keep=project.config.keep_trial_dirs)
         self._maker = ServerMaker(self.places, redactor, listener.warn, connect_s=project.config.limits.connect_seconds)
         self._servers: dict[str, dict[str, Server]] = {}
+        self._apart = Apart.of([each.spec for each in self._environments.values()])
 
     @classmethod
     @asynccontextmanager
@@ -89,6 +92,8 @@ class Workshop:
             fingerprint = self._fingerprints[task_id]
             if fingerprint not in self._pristine:
                 self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
+        if warning := self.sharing_warning():
+            self._listener.warn(warning)
         for model in self._models.values():
             if isinstance(model, KnowsTasks):
                 model.check_tasks(task.id for task in self.suite.tasks)
@@ -111,6 +116,7 @@ class Workshop:
 
     async def _check_variant(self, variant: str) -> None:
         configs = self.project.config.servers_of(variant)
+        self._apart.ahead(configs, self.slots().total)
         self._listener.notice(f"starting {', '.join(configs) or 'no server'} ({variant})")
         environment = self._environments[self.suite.tasks[0].id]
         servers = self._servers[variant] = await self._maker.make(configs)
@@ -174,6 +180,15 @@ class Workshop:
         )
 
     def slots(self) -> Slots:
+        """One at a time where trials share declared state."""
+        asked = self._asked_slots()
+        return replace(asked, total=1) if self._apart.shared else asked
+
+    def sharing_warning(self) -> str | None:
+        """Why trials run one at a time though more were asked for."""
+        return self._apart.warning(self._asked_slots().total)
+
+    def _asked_slots(self) -> Slots:
         config = self.project.config
         limits = {
             _key(model): model.concurrency or (1 if model.model.startswith("local:") else config.concurrency)
@@ -222,6 +237,7 @@ class Workshop:
                 continue_session=plugins.load("servers", "continuation"),
                 settings=model.settings,
                 dialect=model.dialect,
+                ahead=self._apart.ahead(self.project.config.servers_of(arm.variant), self.slots().total),
                 promised={
                     name: Promised(each.version, each.tools_hash) for name, each in self.facts[arm.variant].items()
                 },

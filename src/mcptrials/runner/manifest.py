@@ -74,7 +74,7 @@ def _server_hashes(project: Project) -> dict[str, str]:
     """How the servers are started; not the values of variables and headers, which may be secrets that change."""
     return {
         f"{server} of {variant}": canonical_hash(
-            config.model_dump(mode="json", exclude={"env", "headers"})
+            config.model_dump(mode="json", exclude={"env", "headers", "isolation"})
             | {"env": sorted(config.env), "headers": sorted(config.headers)}
         )
         for variant in project.config.variants

@@ -3,7 +3,7 @@
 import gc
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +18,7 @@ from mcptrials.project.secrets import refuse_in_names
 from mcptrials.record import Record
 from mcptrials.redaction import Redactor
 from mcptrials.rollout import Bench, run_trial
+from mcptrials.rollout.spares import Spares
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.descriptors import provide_descriptors
 from mcptrials.runner.manifest import check_same, check_same_servers, make_manifest, with_servers
@@ -169,14 +170,16 @@ def _as_begun(beginning: Run, options: RunOptions) -> RunOptions:
 
 async def _run_trials(trials: Sequence[Trial], bench: Bench, slots: Slots, listener: Listener) -> RunResult:
     in_flight: set[str] = set()
-    if warning := provide_descriptors(slots.total):
+    ahead = min(slots.total, bench.starts.size) if any(arm.ahead for arm in bench.arms.values()) else 0
+    closing = slots.total if ahead else 0
+    if warning := provide_descriptors(slots.total + ahead + closing):
         listener.warn(warning)
 
-    async def one(trial: Trial) -> Record:
+    async def one(trial: Trial, played: Callable[[], None]) -> Record:
         in_flight.add(trial.name)
         listener.started(trial)
         try:
-            return await run_trial(trial, bench)
+            return await run_trial(trial, bench, spares, played)
         finally:
             in_flight.discard(trial.name)
 
@@ -187,8 +190,9 @@ async def _run_trials(trials: Sequence[Trial], bench: Bench, slots: Slots, liste
         if threading.current_thread() is threading.main_thread():
             await tasks.start(_watch_signals, bench, listener, in_flight)
         try:
-            with _settled():
-                await LocalExecutor(slots, bench.stop).run(trials, one, keep)
+            async with Spares.open(trials, bench, slots=slots.total, ahead=ahead) as spares:
+                with _settled():
+                    await LocalExecutor(slots, bench.stop).run(trials, one, keep)
         except McptrialsError as exc:
             failure: McptrialsError | None = exc
         else:

@@ -121,6 +121,11 @@ class StdioChannel:
     def stderr_tail(self) -> str:
         return self._stderr.text()
 
+    @property
+    def gone(self) -> bool:
+        """Whether the process has ended, or at least its output, without being asked to."""
+        return self._process.returncode is not None or self._stdout_over.is_set()
+
     def exited(self) -> ServerExit | None:
         return self._exit
 

@@ -22,6 +22,8 @@ from mcptrials.servers.channel import StdioChannel
 _HOME = ".home"
 _OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 """What a start fails of without any fault of the server: this machine's files, memory or processes are used up."""
+_XDG = {"config": ".config", "data": ".local/share", "state": ".local/state", "cache": ".cache"}
+"""The directories of the XDG specification, in the home of the trial."""
 _INHERITED = (
     "PATH",
     "LANG",
@@ -94,6 +96,7 @@ class StdioServer(Frozen):
         home, real_home = place.trial_dir / _HOME, Path.home()
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         own = {"HOME": home, "USERPROFILE": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}
+        own |= {f"XDG_{what.upper()}_HOME": home / folder for what, folder in _XDG.items()}
         caches = {"npm_config_cache": real_home / ".npm", "UV_CACHE_DIR": real_home / ".cache" / "uv"}
         python = {"PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8", "PYTHONUSERBASE": str(real_home / ".local")}
         places = {name: str(path) for name, path in (own | caches).items()}

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ def remove_leftovers(claimed: Any, run_id: str) -> str | None:
     if not _is_ours(root, run_id):
         return claimed
     lineage.end_run(root)
+    with suppress(OSError):
+        root.chmod(stat.S_IRWXU)  # it was made unlisted
     shutil.rmtree(root, ignore_errors=True)
     return None
 
