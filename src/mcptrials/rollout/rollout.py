@@ -115,6 +115,7 @@ def _note_exits(channels: Mapping[str, ServerChannel], log: TrialLog) -> None:
                     stderr_bytes=ended.stderr_bytes,
                     stderr_tail=ended.stderr_tail,
                     left_processes=ended.left_processes,
+                    limit=ended.limit,
                 )
             )
 
