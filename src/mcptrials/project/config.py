@@ -12,6 +12,7 @@ from mcptrials.environment import EnvironmentSpec
 from mcptrials.frozen import Items, UserData, whole_number, wrong_key
 from mcptrials.project.endpoint import check_header, check_url, has_user
 from mcptrials.protocols import Limits
+from mcptrials.servers.sandbox import Sandbox, SandboxKey
 from mcptrials.task import MAX_TRIALS, Task
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ class ToolsConfig(UserData):
 
 
 SERVER_KINDS = {
-    "command": ("args", "env", "cwd"),
+    "command": ("args", "env", "cwd", "sandbox"),
     "url": ("headers", "token_command", "ca_file"),
     "python": (),
 }
@@ -41,6 +42,8 @@ class ServerConfig(UserData):
     args: Items[str] = ()
     env: dict[str, str] = {}
     cwd: str | None = None
+    sandbox: SandboxKey | None = None
+    """What its process may read, write and use up; None: what the project's `sandbox` says."""
     url: str | None = None
     headers: dict[str, str] = {}
     token_command: Items[str] | None = Field(default=None, min_length=1)
@@ -198,6 +201,8 @@ class ProjectConfig(UserData):
     version: Literal[1]
     servers: Annotated[dict[str, ServerConfig], AfterValidator(_names)] = Field(min_length=1)
     variants: Annotated[dict[str, Variant], AfterValidator(_names)] = Field(default={"base": {}}, min_length=1)
+    sandbox: SandboxKey = Sandbox()
+    """Of all servers by command that have none of their own."""
     environment: EnvironmentSpec | None = None
     models: Items[Annotated[ModelConfig, BeforeValidator(_model)]] = Field(min_length=1)
     hosts: Items[Annotated[HostConfig, BeforeValidator(_host)]] = Field(
@@ -238,4 +243,6 @@ class ProjectConfig(UserData):
         )
 
     def patched(self, server: str, patch: Mapping[str, Any] | None) -> ServerConfig:
-        return self.servers[server].patched(patch or {})
+        found = self.servers[server].patched(patch or {})
+        own = found.sandbox is not None or found.command is None
+        return found if own else found.model_copy(update={"sandbox": self.sandbox})

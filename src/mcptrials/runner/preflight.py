@@ -48,6 +48,8 @@ class ServerFacts:
     problems: tuple[str, ...]
     launch: Mapping[str, Any] | None = None
     """What its package runner starts, and of which version."""
+    sandbox: Mapping[str, Any] | None = None
+    """What of its sandbox is in force; None: nothing."""
 
 
 class NoWire:

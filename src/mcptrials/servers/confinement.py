@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from mcptrials.protocols import Place
 from mcptrials.servers import landlock
-from mcptrials.servers.reach import Reach
+from mcptrials.servers.reach import NOWHERE, Reach
 from mcptrials.servers.sandbox import MIB, Sandbox
 from mcptrials.servers.software import DEVICES, SYSTEM
 
@@ -25,7 +25,7 @@ _LAUNCHER = Path(__file__).with_name("launcher.py")
 _LAST_SECONDS = 5
 """Of processor time, for a server that handles the signal of its limit; then it is killed."""
 _PER_PROCESS = 8
-"""How many tasks the system may count for each process that a server may have: it counts threads too, and all servers."""
+"""How many tasks the system may count for each process of a server: it counts threads too, and those of all servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,11 @@ class Confinement(Protocol):
         """The same in one line."""
         ...
 
+    @property
+    def holds(self) -> bool:
+        """Whether the user's files are out of its reach."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Confined:
@@ -74,7 +79,7 @@ class Confined:
     sandbox: Sandbox
     abi: int
     """The version of Landlock that is in force; 0: none."""
-    reach: Reach = Reach((), ())
+    reach: Reach = NOWHERE
     write: tuple[Path, ...] = ()
     used: int = 0
     """Processes and threads of this user before the first server was started."""
@@ -116,6 +121,10 @@ class Confined:
                 yield number, amount * unit, amount * unit + grace
         yield resource.RLIMIT_CORE, 0, 0
 
+    @property
+    def holds(self) -> bool:
+        return self.abi > 0
+
     def end(self, place: Place) -> None:
         pass
 
@@ -140,6 +149,11 @@ class Confined:
         else:
             return "none: this system has neither Landlock nor limits"
         return f"{what}; {told_limits(self.sandbox)}"
+
+
+def told(confinement: Confinement | None) -> str:
+    """What is in force for a server by command, in one line."""
+    return f"sandbox: {confinement.told()}" if confinement else "sandbox: off; it may do whatever you may"
 
 
 def find_program(start: Start) -> Path:

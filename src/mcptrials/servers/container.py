@@ -2,7 +2,6 @@
 
 import csv
 import io
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -91,6 +90,10 @@ class Container:
         with suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(command, env=dict(self.client_env), capture_output=True, timeout=REMOVE_S, check=False)
 
+    @property
+    def holds(self) -> bool:
+        return True
+
     def facts(self) -> dict[str, Any]:
         box = self.sandbox
         return {
@@ -118,7 +121,3 @@ def _mount(path: Path, *options: str) -> str:
 
 def _is_clients(name: str) -> bool:
     return name in _OWN or name.startswith(_CLIENT)
-
-
-def is_there(program: str) -> bool:
-    return shutil.which(program) is not None

@@ -1,4 +1,4 @@
-"""Landlock: Linux's sandbox for unprivileged processes, as far as files and signals go (kernel: userspace-api/landlock).
+"""Landlock: Linux's sandbox for processes without privileges, for files and signals (kernel: userspace-api/landlock).
 
 A ruleset is made here, in our process, and enforced by `launcher` in the child, which can never leave it again.
 """
@@ -15,7 +15,9 @@ MIN_ABI = 2
 _CREATE, _ADD_RULE = 444, 445
 """Numbers of the system calls, the same on all architectures since they are younger than the common table."""
 _GET_VERSION, _PATH_BENEATH = 1, 1
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REFER, _TRUNCATE, _IOCTL_DEV = (1 << bit for bit in (0, 1, 2, 3, 13, 14, 15))
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REFER, _TRUNCATE, _IOCTL_DEV = (
+    1 << bit for bit in (0, 1, 2, 3, 13, 14, 15)
+)
 _OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 READ = _EXECUTE | _READ_FILE | _READ_DIR
 LIST = _READ_DIR
@@ -48,7 +50,7 @@ def all_rights(version: int) -> int:
 
 @contextmanager
 def ruleset(version: int, rules: Iterable[tuple[str | Path, int]]) -> Iterator[int]:
-    """The descriptor of a ruleset that grants rights on paths and all beneath them; those that are not there are left out.
+    """The descriptor of a ruleset that grants rights on paths and all beneath them, of those that are there.
 
     Raises:
         OSError: the kernel refuses it.

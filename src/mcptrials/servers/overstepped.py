@@ -8,12 +8,19 @@ from mcptrials.servers.sandbox import Sandbox
 
 _SIGNALS: Mapping[str, str] = {"SIGXCPU": "cpu_seconds", "SIGXFSZ": "file_mb"}
 _WORDS: Mapping[str, tuple[str, ...]] = {
-    "memory_mb": ("MemoryError", "std::bad_alloc", "Cannot allocate memory", "memory allocation of", "[Errno 12]", "ENOMEM"),
+    "memory_mb": (
+        "MemoryError",
+        "std::bad_alloc",
+        "Cannot allocate memory",
+        "memory allocation of",
+        "[Errno 12]",
+        "ENOMEM",
+    ),
     "file_mb": ("File too large", "[Errno 27]", "EFBIG"),
     "processes": ("can't start new thread", "Resource temporarily unavailable", "[Errno 11]", "EAGAIN"),
     "open_files": ("Too many open files", "[Errno 24]", "EMFILE"),
 }
-"""What programs say of an error that a limit causes; the system's texts, and the names that Python and Node have for them."""
+"""What programs say of an error that a limit causes: the system's texts, and the names of Python and Node for them."""
 _LAST = 2000
 """Characters of stderr that say what a program ended of."""
 

@@ -1,7 +1,7 @@
 """Reach: what a server may read, as paths without those that hold answers, credentials, or another trial.
 
-Landlock grants a folder with all beneath it and takes nothing back. So a folder that holds something hidden is granted by
-its other entries, one by one, as they were when the run began.
+Landlock grants a folder with all beneath it and takes nothing back. So a folder that holds something hidden is granted
+by its other entries, one by one, as they were when the run began.
 """
 
 import os
@@ -21,6 +21,9 @@ class Reach:
 
     whole: tuple[Path, ...]
     names: tuple[Path, ...]
+
+
+NOWHERE = Reach((), ())
 
 
 def reach(folders: Iterable[Path], hidden: Sequence[Path], named: Sequence[Path] = ()) -> Reach:

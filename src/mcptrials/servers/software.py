@@ -1,4 +1,4 @@
-"""Software: where the program of a server stands with all that it is made of, as far as that can be told from outside."""
+"""Software: where a server's program stands with all that it is made of, as far as that can be told from outside."""
 
 import json
 import os
@@ -7,8 +7,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/snap", "/nix/store", "/gnu/store")
-_RUNTIME = ("/proc", "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm", "/run/systemd/resolve", "/run/resolvconf")
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/snap",
+    "/nix/store",
+    "/gnu/store",
+)
+_RUNTIME = (
+    "/proc",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
+    "/sys/kernel/mm",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+)
 SYSTEM = (*_SYSTEM, *_RUNTIME, "/var/cache/fontconfig")
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"))
 STORES = (".local/bin", ".local/lib", ".local/share/uv", ".npm", ".cache/uv")
@@ -84,4 +104,6 @@ def _package_roots(script: Path) -> Iterator[Path]:
         return
     if "node_modules" in script.parts:
         yield Path(*script.parts[: script.parts.index("node_modules") + 1])
-    yield next((each for each in script.parents if any((each / mark).is_file() for mark in _PACKAGE_MARKS)), script.parent)
+    yield next(
+        (each for each in script.parents if any((each / mark).is_file() for mark in _PACKAGE_MARKS)), script.parent
+    )
