@@ -59,7 +59,8 @@ class ServerMaker:
     def with_start(self, facts: ServerFacts, config: ServerConfig) -> ServerFacts:
         """Adds what a server's package runner starts, if it was found out, and the sandbox that is in force."""
         launch, confined = self._launches.get(_key(config)), self._confined.get(_key(config))
-        return replace(facts, launch=launch and launch.facts(), sandbox=confined and confined.facts())
+        found, in_force = launch.facts() if launch else None, confined.facts() if confined else None
+        return replace(facts, launch=found, sandbox=in_force)
 
     def confinement(self, config: ServerConfig) -> Confinement | None:
         """Of a server that was made."""

@@ -100,7 +100,7 @@ class Confined:
         if not self.abi:
             return nullcontext(-1)
         everything = landlock.all_rights(self.abi)
-        rules: list[tuple[str | Path, int]] = [(path, landlock.READ) for path in (*SYSTEM, *self.reach.whole, program)]
+        rules = [(path, landlock.READ) for path in (*SYSTEM, *self.reach.whole, program)]
         rules += [(path, landlock.LIST) for path in self.reach.names]
         rules += [(path, everything) for path in (*DEVICES, *self.write, place.trial_dir)]
         return landlock.ruleset(self.abi, rules)

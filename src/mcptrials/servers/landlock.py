@@ -40,7 +40,7 @@ def abi() -> int:
     """The version that the kernel speaks; 0 where it has none, or none that is switched on."""
     if sys.platform != "linux":
         return 0
-    return max(0, _libc().syscall(_CREATE, None, ctypes.c_size_t(0), _GET_VERSION))
+    return max(0, int(_libc().syscall(_CREATE, None, ctypes.c_size_t(0), _GET_VERSION)))
 
 
 def all_rights(version: int) -> int:
@@ -49,7 +49,7 @@ def all_rights(version: int) -> int:
 
 
 @contextmanager
-def ruleset(version: int, rules: Iterable[tuple[str | Path, int]]) -> Iterator[int]:
+def ruleset(version: int, rules: Iterable[tuple[Path, int]]) -> Iterator[int]:
     """The descriptor of a ruleset that grants rights on paths and all beneath them, of those that are there.
 
     Raises:
@@ -68,7 +68,7 @@ def ruleset(version: int, rules: Iterable[tuple[str | Path, int]]) -> Iterator[i
         os.close(descriptor)
 
 
-def _grant(descriptor: int, path: str | Path, rights: int) -> None:
+def _grant(descriptor: int, path: Path, rights: int) -> None:
     parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         if not os.path.isdir(f"/proc/self/fd/{parent}"):  # noqa: PTH112 - of what was opened, not of what the path is now

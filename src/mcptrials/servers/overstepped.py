@@ -51,6 +51,13 @@ def _said(stderr: str) -> str | None:
     return latest if places[latest] >= 0 else None
 
 
+def ended_how(exit_code: int) -> str:
+    """In words, with the signal that says why."""
+    name = signal_name(exit_code) if exit_code < 0 else ""
+    limit = f" (limit {_SIGNALS[name]!r})" if name in _SIGNALS else ""
+    return f"was ended by {name}{limit}" if name else f"exited with code {exit_code}"
+
+
 def signal_name(exit_code: int | None) -> str:
     """Of the signal that ended a process; containers report it as 128 and more."""
     number = -exit_code if exit_code is not None and exit_code < 0 else (exit_code or 0) - 128

@@ -29,8 +29,8 @@ _RUNTIME = (
     "/run/systemd/resolve",
     "/run/resolvconf",
 )
-SYSTEM = (*_SYSTEM, *_RUNTIME, "/var/cache/fontconfig")
-DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"))
+SYSTEM = tuple(map(Path, (*_SYSTEM, *_RUNTIME, "/var/cache/fontconfig")))
+DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"))
 STORES = (".local/bin", ".local/lib", ".local/share/uv", ".npm", ".cache/uv")
 """In a home: programs and packages that the user installed, and what package runners fetched."""
 _PREFIX_MARKS = ("pyvenv.cfg", "conda-meta", "lib/node_modules", "lib/python*")
@@ -100,7 +100,7 @@ def _editable(prefix: Path) -> Iterator[Path]:
 
 def _package_roots(script: Path) -> Iterator[Path]:
     """The package that a script is of; Node looks for others in `node_modules` of the folders above it."""
-    if not script.is_file() or any(str(script).startswith(f"{folder}/") for folder in SYSTEM):
+    if not script.is_file() or any(folder in script.parents for folder in SYSTEM):
         return
     if "node_modules" in script.parts:
         yield Path(*script.parts[: script.parts.index("node_modules") + 1])
