@@ -8,6 +8,7 @@ can, since every start of every server pays for it.
 import os
 import sys
 from _signal import SIG_DFL, SIGPIPE, SIGXFSZ, signal  # type: ignore[import-not-found]  # a tenth of signal's time
+from ctypes import CDLL, get_errno
 from resource import getrlimit, setrlimit
 
 _RESTRICT_SELF = 446
@@ -22,8 +23,6 @@ _CANNOT_START = 127
 
 def restrict(ruleset: int) -> None:
     """From here on this process, and all that it starts, has the ruleset's rights only, and can gain none."""
-    from ctypes import CDLL, get_errno  # noqa: PLC0415 - half of the start-up time, and not always needed
-
     libc = CDLL(None, use_errno=True)
     libc.prctl(_AMBIENT, _CLEAR_ALL, 0, 0, 0)
     for capability in range(_LAST_CAPABILITY + 1):
