@@ -62,7 +62,12 @@ def test_a_folder_that_a_server_puts_in_the_place_of_its_own_is_neither_read_nor
 def changing(folder: Path, more: str, **keys: Any) -> Path:
     """A project whose server lists one tool more from its second start on."""
     args = ["-c", LISTS_ONE_MORE, "{project_dir}/starts", more]
-    server = {"command": "{python}", "args": args, "sandbox": {"write": ["{project_dir}"]}, **keys}
+    server = {
+        "command": "{python}",
+        "args": args,
+        "sandbox": {"read": [str(SERVER)], "write": ["{project_dir}"]},
+        **keys,
+    }
     return make_project(folder, [asks("sums")], {"sums": adds("5")}, servers={"tiny": server})
 
 

@@ -57,7 +57,8 @@ def stubborn_project(folder: Path, mark: str, delay_ms: int = 20_000) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "stubborn.py").write_text(f"PROGRAM = {str(SERVER)!r}\n{STUBBORN}")
     args = ["{project_dir}/stubborn.py", mark, "{project_dir}/checked"]
-    servers = {"tiny": {"command": "{python}", "args": args, "sandbox": {"write": ["{project_dir}"]}}}
+    sandbox = {"read": [str(SERVER)], "write": ["{project_dir}"]}
+    servers = {"tiny": {"command": "{python}", "args": args, "sandbox": sandbox}}
     script = {"slow": adds("5", delay_ms)}
     return make_project(folder, [asks("slow")], script, trials=2, concurrency=2, servers=servers)
 

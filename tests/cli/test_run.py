@@ -57,7 +57,7 @@ def test_progress_goes_to_stderr_and_begins_with_the_plan(finished: Ended) -> No
     assert finished.code == 0
     lines = finished.err.splitlines()
     assert lines[0] == "starting tiny (base)"
-    assert lines.pop(1).startswith("server tiny: sandbox: ")
+    assert re.fullmatch(r"sandbox of tiny: (Landlock \(version \d+\) and limits|limits only)", lines.pop(1))
     assert lines[1:5] == [
         "scripted, not a language model",
         "run two · 3 tasks, 2 arms, 18 trials · 8 at a time",

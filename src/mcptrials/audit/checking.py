@@ -19,7 +19,7 @@ from mcptrials.runner.options import Silent
 from mcptrials.runner.preflight import pristine_hash
 from mcptrials.runner.selection import select_models
 from mcptrials.runner.watchdog import watched
-from mcptrials.servers.confinement import Confinement, told
+from mcptrials.servers.confinement import Confinement
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,11 +121,13 @@ async def _serve(asked: _Asked, project: Project, workshop: Workshop) -> Served:
 
 def _tell_sandbox(served: Served, confinement: Confinement | None) -> None:
     facts = {"sandbox": confinement.facts() if confinement else None}
-    if confinement and not confinement.holds:
+    if confinement is None:
+        served.say("ok", "sandbox: off; it may do whatever you may", None, **facts)
+    elif not confinement.holds:
         fix = "choose 'sandbox: {mode: container}', or a Linux kernel with Landlock, for servers that you do not trust"
-        served.say("warn", told(confinement), fix, **facts)
+        served.say("warn", f"sandbox: {confinement.told()}", fix, **facts)
     else:
-        served.say("ok", told(confinement), None, **facts)
+        served.say("ok", f"sandbox: {confinement.told()}", None, **facts)
 
 
 def _most_shown(project: Project, served: Mapping[_Asked, Served]) -> int:

@@ -23,7 +23,7 @@ from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
 from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning
 from mcptrials.runner.watchdog import watched
-from mcptrials.servers.confinement import Confinement, told
+from mcptrials.servers.confinement import Confinement
 from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Trial
@@ -128,7 +128,8 @@ class Workshop:
         rules = self._filters(self.suite.tasks[0], configs)
         for name, config in configs.items():
             if config.command is not None:
-                self._listener.notice(f"server {name}: {told(self.confinement(config))}")
+                confined = self.confinement(config)
+                self._listener.notice(f"sandbox of {name}: {confined.title if confined else 'off'}")
             shown = [tool for tool in facts[name].tools if rules[name].shows(tool)]
             if warning := sharing_warning(name, config, shown, self.slots().total):
                 self._listener.warn(warning)

@@ -62,6 +62,11 @@ class Confinement(Protocol):
         """What is in force, for the manifest."""
         ...
 
+    @property
+    def title(self) -> str:
+        """The same in a few words."""
+        ...
+
     def told(self) -> str:
         """The same in one line."""
         ...
@@ -140,20 +145,16 @@ class Confined:
             "limits": limits_of(box) if resource else None,
         }
 
+    @property
+    def title(self) -> str:
+        return f"Landlock (version {self.abi}) and limits" if self.abi else "limits only" if resource else "none"
+
     def told(self) -> str:
-        if self.abi:
-            more = "".join(f", {path}" for path in self.write)
-            what = f"Landlock (version {self.abi}): writes its trial's directory{more} and nothing else"
-        elif resource:
-            what = "limits only: it can read and write whatever you can"
-        else:
-            return "none: this system has neither Landlock nor limits"
-        return f"{what}; {told_limits(self.sandbox)}"
-
-
-def told(confinement: Confinement | None) -> str:
-    """What is in force for a server by command, in one line."""
-    return f"sandbox: {confinement.told()}" if confinement else "sandbox: off; it may do whatever you may"
+        if not self.abi:
+            limits = f"; {told_limits(self.sandbox)}" if resource else ""
+            return f"{self.title}: it can read and write whatever you can{limits}"
+        more = "".join(f", {path}" for path in self.write)
+        return f"{self.title}: writes its trial's directory{more} and nothing else; {told_limits(self.sandbox)}"
 
 
 def find_program(start: Start) -> Path:

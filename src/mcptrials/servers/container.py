@@ -107,9 +107,13 @@ class Container:
             "limits": limits_of(box),
         }
 
+    @property
+    def title(self) -> str:
+        return f"{self.sandbox.program} container of {self.sandbox.image}"
+
     def told(self) -> str:
         network = "with network" if self.sandbox.network else "no network"
-        return f"{self.sandbox.program} container of {self.sandbox.image}, {network}; {told_limits(self.sandbox)}"
+        return f"{self.title}, {network}; {told_limits(self.sandbox)}"
 
 
 def _mount(path: Path, *options: str) -> str:
