@@ -148,7 +148,7 @@ async def test_a_server_reads_its_code_and_what_its_command_and_the_project_name
     declared.mkdir()
     (declared / "prices.csv").write_text("1")
     server = world.server(TRIES, f"--file={named}", read=["{project_dir}/../data"])
-    reads = [("read", path) for path in (world.project / "code.txt", named, declared / "prices.csv", "/etc/passwd")]
+    reads: list[tuple[str, Any]] = [("read", path) for path in (world.project / "code.txt", named, declared / "prices.csv", "/etc/passwd")]
     assert await tried(server, world.place(), *reads) == ["done"] * 4
     assert await tried(server, world.place(), ("write", declared / "prices.csv")) == ["PermissionError"]
 
@@ -158,11 +158,11 @@ async def test_a_server_writes_its_trials_directory_and_nothing_else(world: Worl
     place, project = world.place(), world.project
     (place.trial_dir / "a").mkdir()
     (place.trial_dir / "b").write_text("x")
-    inside = [("write", place.trial_dir / "state"), ("make", place.trial_dir / "folder"), ("write", "/dev/null")]
+    inside: list[tuple[str, Any]] = [("write", place.trial_dir / "state"), ("make", place.trial_dir / "folder"), ("write", "/dev/null")]
     inside += [("empty", place.trial_dir / "b"), ("remove", place.trial_dir / "b"), ("read", "/proc/self/status")]
     assert await tried(world.server(), place, *inside) == ["done"] * 6
     victim = project / "code.txt"
-    outside = [(how, victim) for how in ("write", "remove", "move", "empty", "link")]
+    outside: list[tuple[str, Any]] = [(how, victim) for how in ("write", "remove", "move", "empty", "link")]
     outside += [
         ("make", project / "x"),
         ("write", tmp_path / "x"),
@@ -316,7 +316,7 @@ def test_what_a_project_insists_on_must_be_there(world: World, monkeypatch: pyte
 @pytest.mark.parametrize("key", ["read", "write"])
 def test_a_declared_path_must_be_there(key: str, world: World) -> None:
     with pytest.raises(UsageError, match=f"servers.hostile.sandbox.{key}: there is no '.*nowhere'"):
-        world.server(**{key: ["nowhere"]})
+        world.server(TRIES, **{key: ["nowhere"]})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
         "ENOMEM",
     ),
     "file_mb": ("File too large", "[Errno 27]", "EFBIG"),
-    "processes": ("can't start new thread", "Resource temporarily unavailable", "[Errno 11]", "EAGAIN"),
     "open_files": ("Too many open files", "[Errno 24]", "EMFILE"),
 }
 """What programs say of an error that a limit causes: the system's texts, and the names of Python and Node for them."""
