@@ -11,13 +11,14 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.cli.tiny_project import adds, asks, make_project
-from tests.servers.talking import Wire
+from tests.cli.tiny_project import SERVER, adds, asks, make_project, records, run_folder
+from tests.servers.talking import Wire, talking
 
 from mcptrials.environment import TrialPlaces
 from mcptrials.errors import ServerError, UsageError
 from mcptrials.project import Project
 from mcptrials.protocols import Place, ServerExit
+from mcptrials.runner import run
 from mcptrials.runner.confining import Confiner
 from mcptrials.servers import landlock
 from mcptrials.servers.confinement import Confined
@@ -148,7 +149,9 @@ async def test_a_server_reads_its_code_and_what_its_command_and_the_project_name
     declared.mkdir()
     (declared / "prices.csv").write_text("1")
     server = world.server(TRIES, f"--file={named}", read=["{project_dir}/../data"])
-    reads: list[tuple[str, Any]] = [("read", path) for path in (world.project / "code.txt", named, declared / "prices.csv", "/etc/passwd")]
+    reads: list[tuple[str, Any]] = [
+        ("read", path) for path in (world.project / "code.txt", named, declared / "prices.csv", "/etc/passwd")
+    ]
     assert await tried(server, world.place(), *reads) == ["done"] * 4
     assert await tried(server, world.place(), ("write", declared / "prices.csv")) == ["PermissionError"]
 
@@ -158,7 +161,11 @@ async def test_a_server_writes_its_trials_directory_and_nothing_else(world: Worl
     place, project = world.place(), world.project
     (place.trial_dir / "a").mkdir()
     (place.trial_dir / "b").write_text("x")
-    inside: list[tuple[str, Any]] = [("write", place.trial_dir / "state"), ("make", place.trial_dir / "folder"), ("write", "/dev/null")]
+    inside: list[tuple[str, Any]] = [
+        ("write", place.trial_dir / "state"),
+        ("make", place.trial_dir / "folder"),
+        ("write", "/dev/null"),
+    ]
     inside += [("empty", place.trial_dir / "b"), ("remove", place.trial_dir / "b"), ("read", "/proc/self/status")]
     assert await tried(world.server(), place, *inside) == ["done"] * 6
     victim = project / "code.txt"
@@ -343,3 +350,47 @@ def test_a_servers_own_sandbox_stands_in_the_place_of_the_projects(tmp_path: Pat
     assert found["a"].sandbox == Sandbox(file_mb=7)
     assert found["b"].sandbox == Sandbox(mode="off")
     assert found["c"].sandbox is None
+
+
+def with_sum(action: str) -> list[str]:
+    """Arguments that start the tiny server with another program in the place of its sum."""
+    program = "import sys; source = open(sys.argv[1]).read(); assert SUM in source; exec(source.replace(SUM, ACTION))"
+    texts = "SUM, ACTION = " + repr(('str(given["a"] + given["b"])', action)) + "\n"
+    return ["-c", texts + program, str(SERVER)]
+
+
+def test_a_trial_whose_server_met_a_limit_says_which_and_the_run_what_was_in_force(tmp_path: Path) -> None:
+    server = {"command": sys.executable, "args": with_sum("str(len(bytes(1 << 29)))"), "sandbox": {"memory_mb": 200}}
+    folder = make_project(tmp_path, [asks("sums")], {"sums": adds("5")}, servers={"tiny": server}, trials=1)
+    result = run(Project.load(folder))
+    (record,) = records(run_folder(folder))
+    assert (record["verdict"], record["blame"], record["cause"]) == ("failed", "server", "limit:memory_mb")
+    assert record["server_faults"] == ["call_transport_lost", "exit_code:1", "limit:memory_mb"]
+    in_force = result.run.manifest["preflight"]["base"]["tiny"]["sandbox"]
+    assert in_force["in_force"] == ("landlock" if landlock.abi() >= landlock.MIN_ABI else "limits")
+    assert in_force["limits"] == {
+        "cpu_seconds": 600,
+        "memory_mb": 200,
+        "file_mb": 1024,
+        "processes": 512,
+        "open_files": 4096,
+    }
+
+
+@needs_landlock
+def test_no_answer_of_a_task_comes_out_of_a_tool(tmp_path: Path) -> None:
+    steal = "open(os.path.join(os.getcwd(), 'tasks.yaml')).read()"
+    server = {"command": sys.executable, "args": with_sum(steal)}
+    folder = make_project(tmp_path, [asks("sums")], {"sums": adds("5")}, servers={"tiny": server}, trials=1)
+    run(Project.load(folder))
+    (record,) = records(run_folder(folder))
+    assert record["cause"] == "crash"  # of the tiny server, whose tools catch nothing
+    (wire,) = (run_folder(folder) / "transcripts").glob("*.jsonl")
+    assert "PermissionError: [Errno 13] Permission denied" in wire.read_text()
+
+
+async def test_a_server_that_meets_a_limit_at_its_start_is_told_by_it(world: World) -> None:
+    server = world.server("while True: pass", cpu_seconds=1)
+    with pytest.raises(ServerError, match=r"was ended by SIGXCPU \(limit 'cpu_seconds'\) before the handshake"):
+        async with talking(server, world.place().trial_dir):
+            pass
