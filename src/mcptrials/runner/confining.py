@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -76,8 +77,8 @@ class Confiner:
         named = [*named_paths([*argv[1:], *variables], cwd), *read]
         try:
             program = find_program(Start(argv, cwd, os.environ))
-        except OSError:
-            return Confined(box, self._abi, reach([cwd], self._hidden([])), write)  # its start says what is wrong
+        except OSError:  # it is the trial's, or its start says what is wrong
+            program = Path(sys.executable)
         home = Path.home()
         folders = [cwd, *software_of(program, named), *(home / store for store in STORES)]
         runner = Path(argv[0]).name if is_package_runner(argv[0], argv[1:]) else ""
