@@ -84,6 +84,8 @@ class ServerExited(Frozen):
     stderr_tail: str
     left_processes: int = 0
     """How many it had started and left running; they were killed."""
+    limit: str | None = None
+    """The limit of its sandbox that it ended of, as far as that can be told."""
 
 
 class ServerLog(Frozen):

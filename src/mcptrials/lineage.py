@@ -31,8 +31,8 @@ _PROC = Path("/proc")
 _CHUNK = 1 << 16
 _PID_BITS = 22
 """Of the largest process id on Linux."""
-_ROUNDS = 3
-"""What is being ended may start another process meanwhile."""
+_ROUNDS = 100
+"""What is being ended may start another process meanwhile; it is ended when a round finds none that is new."""
 _LOOKS = 30
 """Of which some may be for nothing: a process that waits for a disk does not end."""
 _QUIET_S = 0.3
@@ -61,6 +61,18 @@ def end_descent(pid: int, root: Path, own_dir: Path) -> int:
         return limit == number or (each > pid and not marked and name in _environment(each))
 
     return _end(belongs)
+
+
+def end_marked(pid: int, root: Path) -> int:
+    """Ends a marked process with what it started since; gives how many they were."""
+    number = _number(root) << _PID_BITS | pid
+    return _end(lambda each: _limit(each) == number)
+
+
+def count_descent(pid: int, root: Path) -> int:
+    """How many processes a marked one is with those that it started since."""
+    number = _number(root) << _PID_BITS | pid
+    return sum(_limit(each) == number for each in _pids())
 
 
 def end_run(root: Path) -> int:

@@ -174,6 +174,8 @@ class ServerExit:
     stderr_tail: str
     left_processes: int = 0
     """How many it had started and left running; they were killed."""
+    limit: str | None = None
+    """The limit of its sandbox that it ended of, as far as that can be told."""
 
 
 class ServerChannel(Protocol):

@@ -51,7 +51,7 @@ def test_a_folder_that_a_server_puts_in_the_place_of_its_own_is_neither_read_nor
     victim.mkdir()
     (victim / "keep").write_text("theirs")
     reads = {"type": "state_check", "read": {"file": "{trial_dir}/keep"}, "expected": "theirs"}
-    server = {"command": "{python}", "args": ["-c", REPLACES_ITS_DIR, "{trial_dir}", str(victim)]}
+    server = {"command": "{python}", "args": ["-c", REPLACES_ITS_DIR, "{trial_dir}", str(victim)], "sandbox": "off"}
     tasks = [asks("sums") | {"graders": [reads]}]
     folder = make_project(tmp_path / "p", tasks, {"sums": adds("5")}, servers={"tiny": server}, environment={})
     assert commands.run(folder, "run").code == 3
@@ -62,7 +62,12 @@ def test_a_folder_that_a_server_puts_in_the_place_of_its_own_is_neither_read_nor
 def changing(folder: Path, more: str, **keys: Any) -> Path:
     """A project whose server lists one tool more from its second start on."""
     args = ["-c", LISTS_ONE_MORE, "{project_dir}/starts", more]
-    server = {"command": "{python}", "args": args, **keys}
+    server = {
+        "command": "{python}",
+        "args": args,
+        "sandbox": {"read": [str(SERVER)], "write": ["{project_dir}"]},
+        **keys,
+    }
     return make_project(folder, [asks("sums")], {"sums": adds("5")}, servers={"tiny": server})
 
 

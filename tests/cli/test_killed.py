@@ -56,7 +56,9 @@ def stubborn_project(folder: Path, mark: str, delay_ms: int = 20_000) -> Path:
     """Two slow trials at a time."""
     folder.mkdir(exist_ok=True)
     (folder / "stubborn.py").write_text(f"PROGRAM = {str(SERVER)!r}\n{STUBBORN}")
-    servers = {"tiny": {"command": "{python}", "args": ["{project_dir}/stubborn.py", mark, "{project_dir}/checked"]}}
+    args = ["{project_dir}/stubborn.py", mark, "{project_dir}/checked"]
+    sandbox = {"read": [str(SERVER)], "write": ["{project_dir}"]}
+    servers = {"tiny": {"command": "{python}", "args": args, "sandbox": sandbox}}
     script = {"slow": adds("5", delay_ms)}
     return make_project(folder, [asks("slow")], script, trials=2, concurrency=2, servers=servers)
 

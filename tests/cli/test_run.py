@@ -56,8 +56,9 @@ def finished(project: Path) -> Ended:
 def test_progress_goes_to_stderr_and_begins_with_the_plan(finished: Ended) -> None:
     assert finished.code == 0
     lines = finished.err.splitlines()
-    assert lines[:5] == [
-        "starting tiny (base)",
+    assert lines[0] == "starting tiny (base)"
+    assert re.fullmatch(r"sandbox of tiny: (Landlock \(version \d+\) and limits|limits only)", lines.pop(1))
+    assert lines[1:5] == [
         "scripted, not a language model",
         "run two · 3 tasks, 2 arms, 18 trials · 8 at a time",
         "  arm base · loop · scripted:script.yaml",
@@ -394,7 +395,7 @@ def test_a_signal_before_the_first_trial_leaves_no_folder_and_no_server(
 ) -> None:
     mark = tmp_path / "server-pid"
     program = f"import os, pathlib; pathlib.Path({str(mark)!r}).write_text(str(os.getpid())); open(0).read()"
-    servers = {"tiny": {"command": "{python}", "args": ["-c", program]}}
+    servers = {"tiny": {"command": "{python}", "args": ["-c", program], "sandbox": {"write": [str(tmp_path)]}}}
     folder = make_project(tmp_path / "p", [asks("sums")], {"sums": adds("5")}, servers=servers)
     command = commands.start(folder, "run")
     wait_until(lambda: mark.exists() and bool(mark.read_text()), "the server runs")

@@ -24,6 +24,7 @@ from mcptrials.runner.options import Silent
 from mcptrials.runner.preflight import pristine_hash
 from mcptrials.runner.selection import select_models
 from mcptrials.runner.watchdog import watched
+from mcptrials.servers.confinement import Confinement
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,7 +129,21 @@ async def _serve(asked: _Asked, project: Project, workshop: Workshop) -> Served:
     filters = [each[asked.name] for each in workshop.filters(asked.variant)]
     ground = Ground(asked.label, asked.config, filters, environment, workshop.places, project.config.limits)
     servers = await workshop.servers(asked.variant)
-    return await serve(servers[asked.name], ground)
+    served = await serve(servers[asked.name], ground)
+    if asked.config.command is not None:
+        _tell_sandbox(served, workshop.confinement(asked.config))
+    return served
+
+
+def _tell_sandbox(served: Served, confinement: Confinement | None) -> None:
+    facts = {"sandbox": confinement.facts() if confinement else None}
+    if confinement is None:
+        served.say("ok", "sandbox: off; it may do whatever you may", None, **facts)
+    elif not confinement.holds:
+        fix = "choose 'sandbox: {mode: container}', or a Linux kernel with Landlock, for servers that you do not trust"
+        served.say("warn", f"sandbox: {confinement.told()}", fix, **facts)
+    else:
+        served.say("ok", f"sandbox: {confinement.told()}", None, **facts)
 
 
 def _override_lines(project: Project, served: Mapping[_Asked, Served]) -> list[Line]:

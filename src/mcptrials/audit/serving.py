@@ -11,11 +11,11 @@ from mcptrials.audit.line import Level, Line
 from mcptrials.audit.listing import listing_lines, relisting_line
 from mcptrials.audit.probing import probe_lines
 from mcptrials.environment import Environment, TrialPlaces
-from mcptrials.errors import ServerError, TrialError
+from mcptrials.errors import TrialError
 from mcptrials.presentation import RawTool, ToolFilter
 from mcptrials.project import ServerConfig
 from mcptrials.protocols import Limits, Place, Server, ServerExit, SessionHooks
-from mcptrials.runner.preflight import no_wire
+from mcptrials.runner.preflight import no_wire, start_hint
 
 STDERR_BYTES = 1 << 20
 """More of it, from a start and a few calls, is worth a word."""
@@ -77,8 +77,7 @@ async def serve(server: Server, ground: Ground) -> Served:
         if ended is not None:
             _tell_end(served, ended)
     except TrialError as exc:
-        fix = "run its command by hand" if isinstance(exc, ServerError) else "mend the environment"
-        served.say("fail", exc.message, fix)
+        served.say("fail", exc.message, start_hint(exc, ground.config))
     finally:
         ground.places.remove(place)
     return served

@@ -13,6 +13,7 @@ from mcptrials.frozen import Items, UserData, whole_number, wrong_key
 from mcptrials.overrides import Naming
 from mcptrials.project.endpoint import check_header, check_url, has_user
 from mcptrials.protocols import Limits
+from mcptrials.servers.sandbox import Sandbox, SandboxKey
 from mcptrials.task import MAX_TRIALS, Task
 
 T = TypeVar("T")
@@ -28,7 +29,7 @@ class ToolsConfig(UserData):
 
 
 SERVER_KINDS = {
-    "command": ("args", "env", "cwd"),
+    "command": ("args", "env", "cwd", "sandbox"),
     "url": ("headers", "token_command", "ca_file"),
     "python": (),
 }
@@ -42,6 +43,8 @@ class ServerConfig(UserData):
     args: Items[str] = ()
     env: dict[str, str] = {}
     cwd: str | None = None
+    sandbox: SandboxKey | None = None
+    """What its process may read, write and use up; None: what the project's `sandbox` says."""
     url: str | None = None
     headers: dict[str, str] = {}
     token_command: Items[str] | None = Field(default=None, min_length=1)
@@ -209,6 +212,8 @@ class ProjectConfig(UserData):
     variants: Annotated[dict[str, Variant], AfterValidator(_names)] = Field(default={"base": {}}, min_length=1)
     naming: Items[Naming] = ()
     """Each variant once by each of these ways to name tools."""
+    sandbox: SandboxKey = Sandbox()
+    """Of all servers by command that have none of their own."""
     environment: EnvironmentSpec | None = None
     models: Items[Annotated[ModelConfig, BeforeValidator(_model)]] = Field(min_length=1)
     hosts: Items[Annotated[HostConfig, BeforeValidator(_host)]] = Field(
@@ -256,4 +261,6 @@ class ProjectConfig(UserData):
         return said if isinstance(said, str) else None
 
     def patched(self, server: str, patch: Mapping[str, Any] | None) -> ServerConfig:
-        return self.servers[server].patched(patch or {})
+        found = self.servers[server].patched(patch or {})
+        own = found.sandbox is not None or found.command is None
+        return found if own else found.model_copy(update={"sandbox": self.sandbox})

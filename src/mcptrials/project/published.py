@@ -105,6 +105,9 @@ def _project() -> dict[str, Any]:
     schema = _described(ProjectConfig)
     properties, defs = schema["properties"], schema["$defs"]
     properties["models"]["items"] = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/ModelConfig"}]}
+    mode = {"$ref": "#/$defs/Sandbox/properties/mode"}
+    properties["sandbox"]["anyOf"] = [{"$ref": properties["sandbox"].pop("$ref")}, mode]
+    defs["ServerConfig"]["properties"]["sandbox"]["anyOf"].append(mode)
     properties["hosts"]["items"] = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/HostConfig"}]}
     defs["HostConfig"]["additionalProperties"] = True  # its settings stand beside its name
     return {"$schema": DRAFT, "title": "mcptrials.yaml", **schema}

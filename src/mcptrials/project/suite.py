@@ -64,7 +64,7 @@ def _files(patterns: Sequence[str], source: Source) -> list[Path]:
     found: dict[Path, None] = {}
     for index, pattern in enumerate(patterns):
         try:
-            paths = _matching(source.path.parent, pattern)
+            paths = matching(source.path.parent, pattern)
         except (OSError, ValueError, LookupError, NotImplementedError) as exc:
             said = str(exc) if isinstance(exc, ValueError) else "it is no pattern of files"
             reason = getattr(exc, "strerror", None) or said
@@ -76,7 +76,8 @@ def _files(patterns: Sequence[str], source: Source) -> list[Path]:
     return list(found)
 
 
-def _matching(folder: Path, pattern: str) -> list[Path]:
+def matching(folder: Path, pattern: str) -> list[Path]:
+    """The files that one pattern of `tasks` names."""
     exact = folder / pattern
     paths = [exact] if exact.is_file() or Path(pattern).is_absolute() else sorted(folder.glob(pattern))
     return [path for path in paths if path.is_file()]

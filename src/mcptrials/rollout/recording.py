@@ -115,6 +115,7 @@ def _faults(transcript: Transcript, promised: Mapping[str, Promised]) -> tuple[s
     for ended in transcript.exits:
         crash = "server_ended" if ended.exit_code is None else f"exit_code:{ended.exit_code}"
         faults += [crash] if ended.how == "crashed" else []
+        faults += [f"limit:{ended.limit}"] if ended.limit else []
         faults += [f"shutdown:{ended.how}"] if ended.how in ("terminated", "killed") else []
         faults += ["left_processes"] if ended.left_processes else []
     return tuple(dict.fromkeys(faults))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from mcptrials import answer
 from mcptrials.environment import LiveServers
@@ -123,6 +124,7 @@ def _note_exits(channels: Mapping[str, ServerChannel], log: TrialLog) -> None:
                     stderr_bytes=ended.stderr_bytes,
                     stderr_tail=ended.stderr_tail,
                     left_processes=ended.left_processes,
+                    limit=ended.limit,
                 )
             )
 
@@ -173,7 +175,7 @@ def _grade(spec: GraderSpec, grader: Grader, given: GradeInput) -> Grade:
 def _decide(task: TaskBench, outcome: Outcome, grades: Sequence[Grade], log: TrialLog) -> Decision:
     calls = [made.answer for made in log.transcript.calls if made.answer]
     model_time_s = log.model_time_s
-    return decide(
+    decision = decide(
         outcome,
         grades,
         task.task.combine,
@@ -181,3 +183,5 @@ def _decide(task: TaskBench, outcome: Outcome, grades: Sequence[Grade], log: Tri
         tool_time_share=log.tool_time_s / task.limits.trial_seconds,
         model_time_share=1.0 if model_time_s is None else model_time_s / task.limits.trial_seconds,
     )
+    met = next((ended.limit for ended in log.transcript.exits if ended.limit), None)
+    return replace(decision, cause=f"limit:{met}") if met and decision.cause == "crash" else decision

@@ -25,6 +25,7 @@ from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
 from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning, unseen_warning
 from mcptrials.runner.watchdog import watched
+from mcptrials.servers.confinement import Confinement
 from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Trial
@@ -46,7 +47,7 @@ class Workshop:
         }
         self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
         self.places = TrialPlaces.create(project.dir, keep=project.config.keep_trial_dirs)
-        self._maker = ServerMaker(self.places, redactor, listener.warn, connect_s=project.config.limits.connect_seconds)
+        self._maker = ServerMaker(project, self.places, redactor, listener.warn)
         self._servers: dict[str, dict[str, Server]] = {}
         self._apart = Apart.of([each.spec for each in self._environments.values()])
 
@@ -123,7 +124,7 @@ class Workshop:
         facts = await preflight.try_servers(
             servers, configs, environment, self.places, self.project.config.limits.connect_seconds
         )
-        self.facts[variant] = {name: self._maker.with_launch(each, configs[name]) for name, each in facts.items()}
+        self.facts[variant] = {name: self._maker.with_start(each, configs[name]) for name, each in facts.items()}
         for task in self.suite.tasks:
             preflight.refuse_unknown_tools(self.facts[variant], self._readers(task))
         overrides = self.project.overrides_of(variant)
@@ -136,6 +137,9 @@ class Workshop:
             self._listener.warn(warning)
         rules = self._filters(self.suite.tasks[0], configs)
         for name, config in configs.items():
+            if config.command is not None:
+                confined = self.confinement(config)
+                self._listener.notice(f"sandbox of {name}: {confined.title if confined else 'off'}")
             shown = [tool for tool in facts[name].tools if rules[name].shows(tool)]
             if warning := sharing_warning(name, config, shown, self.slots().total):
                 self._listener.warn(warning)
@@ -149,6 +153,10 @@ class Workshop:
     async def servers(self, variant: str) -> dict[str, Server]:
         """A variant's servers, not started."""
         return await self._maker.make(self.project.config.servers_of(variant))
+
+    def confinement(self, config: ServerConfig) -> Confinement | None:
+        """What is in force for a server that was made."""
+        return self._maker.confinement(config)
 
     def _readers(self, task: Task) -> list[Reader]:
         """What the graders of a task will have read."""

@@ -95,6 +95,7 @@ def with_servers(manifest: Mapping[str, Any], facts: Mapping[str, Mapping[str, S
                 "tools": list(each.tools),
                 "dropped": list(each.problems),
                 "launch": each.launch,
+                "sandbox": each.sandbox,
             }
             for name, each in servers.items()
         }

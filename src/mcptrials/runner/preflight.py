@@ -50,6 +50,8 @@ class ServerFacts:
     problems: tuple[str, ...]
     launch: Mapping[str, Any] | None = None
     """What its package runner starts, and of which version."""
+    sandbox: Mapping[str, Any] | None = None
+    """What of its sandbox is in force; None: nothing."""
 
 
 class NoWire:
@@ -150,6 +152,14 @@ def _server_hint(exc: TrialError, config: ServerConfig | None) -> str:
         return "check 'url' and that the server runs there"
     if config.python is not None:
         return f"call {config.python} by hand"
+    return start_hint(exc, config)
+
+
+def start_hint(exc: TrialError, config: ServerConfig) -> str:
+    """What to do about a server by command that does not start."""
+    box, said = config.sandbox, exc.message.lower()
+    if box and box.mode in ("auto", "landlock") and ("denied" in said or "eacces" in said):
+        return "its sandbox may be why: name what it needs besides under 'sandbox: {read: [...], write: [...]}'"
     return "run its command by hand" if isinstance(exc, ServerError) else "mend the environment"
 
 

@@ -13,11 +13,13 @@ from mcptrials.environment.reader import ReadError, last_line
 from mcptrials.errors import HarnessError, UsageError
 from mcptrials.overrides import Overrides
 from mcptrials.presentation import RawTool, read_only
-from mcptrials.project import HostConfig, ProjectConfig, ServerConfig
+from mcptrials.project import HostConfig, Project, ProjectConfig, ServerConfig
 from mcptrials.protocols import Place, Server
 from mcptrials.redaction import Redactor, looks_secret
+from mcptrials.runner.confining import Confiner
 from mcptrials.runner.launch import Launch, LaunchError, find_launch, is_package_runner
 from mcptrials.runner.preflight import ServerFacts, no_wire
+from mcptrials.servers.confinement import Confinement
 
 
 @contextmanager
@@ -52,11 +54,11 @@ def unseen_warning(variant: str, overrides: Overrides, hosts: Iterable[HostConfi
 class ServerMaker:
     """Makes the servers of one run; what package runners start is found out once."""
 
-    def __init__(
-        self, places: TrialPlaces, redactor: Redactor, warn: Callable[[str], None], *, connect_s: float
-    ) -> None:
-        self._places, self._redactor, self._warn, self._connect_s = places, redactor, warn, connect_s
+    def __init__(self, project: Project, places: TrialPlaces, redactor: Redactor, warn: Callable[[str], None]) -> None:
+        self._places, self._redactor, self._warn = places, redactor, warn
+        self._connect_s, self._confiner = project.config.limits.connect_seconds, Confiner(project, places)
         self._launches: dict[str, Launch | None] = {}
+        self._confined: dict[str, Confinement | None] = {}
 
     async def make(self, configs: Mapping[str, ServerConfig]) -> dict[str, Server]:
         """By name.
@@ -66,21 +68,31 @@ class ServerMaker:
         """
         return {name: await self._made(name, config) for name, config in configs.items()}
 
-    def with_launch(self, facts: ServerFacts, config: ServerConfig) -> ServerFacts:
-        """Adds what a server's package runner starts, if it was found out."""
-        launch = self._launches.get(_key(config))
-        return replace(facts, launch=launch.facts()) if launch else facts
+    def with_start(self, facts: ServerFacts, config: ServerConfig) -> ServerFacts:
+        """Adds what a server's package runner starts, if it was found out, and the sandbox that is in force."""
+        launch, confined = self._launches.get(_key(config)), self._confined.get(_key(config))
+        found, in_force = launch.facts() if launch else None, confined.facts() if confined else None
+        return replace(facts, launch=found, sandbox=in_force)
+
+    def confinement(self, config: ServerConfig) -> Confinement | None:
+        """Of a server that was made."""
+        return self._confined.get(_key(config))
 
     async def _made(self, name: str, config: ServerConfig) -> Server:
         if config.url is not None:
             return self._by_url(name, config, config.url)
         if config.python is not None:
             return _in_process(name, config.python, self._places.project_dir)
-        command, args = str(config.command), config.args
-        if launch := await self._found(name, config):
-            command, args = launch.command, launch.args
+        contained = config.sandbox is not None and config.sandbox.mode == "container"
+        launch = None if contained else await self._found(name, config)
+        confined = self._confined[_key(config)] = self._confiner.confinement(name, config, launch)
         server: Server = plugins.load("servers", "stdio")(
-            name=name, command=command, args=args, env=config.env, cwd=config.cwd
+            name=name,
+            command=launch.command if launch else config.command,
+            args=launch.args if launch else config.args,
+            env=config.env,
+            cwd=config.cwd,
+            confinement=confined,
         )
         return server
 
@@ -144,7 +156,7 @@ class ServerMaker:
 
 
 def _key(config: ServerConfig) -> str:
-    return repr((config.command, config.args, config.env, config.cwd))
+    return repr((config.command, config.args, config.env, config.cwd, config.sandbox))
 
 
 def _in_process(name: str, path: str, project_dir: Path) -> Server:

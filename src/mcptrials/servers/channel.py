@@ -47,11 +47,18 @@ def too_much(where: str) -> ServerError:
 class StdioChannel:
     """Lines to and from one running process, teed to the wire log."""
 
-    def __init__(self, process: Process, wire: WireLog, end_descent: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        process: Process,
+        wire: WireLog,
+        end_descent: Callable[[], int],
+        limit: Callable[[int | None, str], str | None] = lambda *_: None,
+    ) -> None:
         """Args:
         end_descent: ends what the process left behind, and gives how many that were.
+        limit: gives which limit a process ended of, by its exit code and stderr.
         """
-        self._process, self._tee, self._end_descent = process, Tee(wire), end_descent
+        self._process, self._tee, self._end_descent, self._limit = process, Tee(wire), end_descent, limit
         self._buffer = bytearray()
         self._scanned = self._received = 0
         self._stderr = _CappedText()
@@ -164,6 +171,7 @@ class StdioChannel:
             stderr_bytes=self._stderr.size,
             stderr_tail=self._stderr.text(),
             left_processes=left,
+            limit=self._limit(self._process.returncode, self._stderr.text()) if how == "crashed" else None,
         )
 
     async def _end_and_read_rest(self) -> tuple[Literal["closed", "terminated", "killed", "crashed"], int]:

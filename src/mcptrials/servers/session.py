@@ -33,6 +33,7 @@ from mcptrials.protocols import CallResult, ServerChannel, SessionHooks
 from mcptrials.servers.background import bare
 from mcptrials.servers.frames import MALFORMED, FrameReader, FrameWriter
 from mcptrials.servers.listing import list_tools
+from mcptrials.servers.overstepped import ended_how
 from mcptrials.servers.patience import patience
 from mcptrials.servers.spoken import Spoken
 
@@ -245,7 +246,7 @@ class McpSession:
         if exc.message in sent:
             return f"refused {self.step}: {exc.code} {exc.message}"
         code = await channel.settle()
-        how = "closed its output" if code is None else f"exited with code {code}"
+        how = "closed its output" if code is None else ended_how(code)
         return f"{how} before {self.step} was done"
 
     async def _request(self, method: str, params: dict[str, Any], options: CallOptions) -> Any:

@@ -4,26 +4,36 @@ import errno
 import os
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing, nullcontext
 from functools import partial
 from pathlib import Path
 
 import anyio
 from anyio.abc import Process
+from pydantic import ConfigDict, SkipValidation
 
 from mcptrials import lineage
 from mcptrials.errors import HarnessError, ServerError, boundary
 from mcptrials.frozen import Frozen
 from mcptrials.protocols import Place
+from mcptrials.servers import headcount
 from mcptrials.servers.background import background
 from mcptrials.servers.channel import StdioChannel
+from mcptrials.servers.confinement import Confinement, Start
+from mcptrials.servers.overstepped import Overstepped
 
 _HOME = ".home"
+_XDG = {
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_RUNTIME_DIR": ".run",
+}
+"""Where programs keep what is theirs, as freedesktop.org's specification names it; all of it is the trial's."""
 _OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
 """What a start fails of without any fault of the server: this machine's files, memory or processes are used up."""
-_XDG = {"config": ".config", "data": ".local/share", "state": ".local/state", "cache": ".cache"}
-"""The directories of the XDG specification, in the home of the trial."""
 _INHERITED = (
     "PATH",
     "LANG",
@@ -47,6 +57,10 @@ class StdioServer(Frozen):
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     cwd: str | None = None
+    confinement: SkipValidation[Confinement] | None = None
+    """None: it may do whatever we may."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     @asynccontextmanager
     async def open(self, place: Place) -> AsyncIterator[StdioChannel]:
@@ -61,26 +75,50 @@ class StdioServer(Frozen):
         with closing(place.wire(self.name)) as wire:
             process, root = await self._spawn(place, temporary), place.trial_dir.parent
             lineage.mark(process.pid, root)
-            channel = StdioChannel(process, wire, partial(lineage.end_descent, process.pid, root, temporary))
+            overstepped = Overstepped(self.confinement.sandbox if self.confinement else None)
+            end_descent = partial(lineage.end_descent, process.pid, root, temporary)
+            channel = StdioChannel(process, wire, partial(self._end, place, end_descent), overstepped.limit)
             async with background() as tasks:
                 tasks.start_soon(channel.drain_stderr)
+                tasks.start_soon(self._watch, process.pid, root, overstepped)
                 try:
                     yield channel
                 finally:
                     with anyio.CancelScope(shield=True):
                         await channel.close()
 
+    def _end(self, place: Place, end_descent: Callable[[], int]) -> int:
+        ended = end_descent()
+        if self.confinement:
+            self.confinement.end(place)
+        return ended
+
+    async def _watch(self, pid: int, root: Path, overstepped: Overstepped) -> None:
+        """A server that runs more processes than it may is ended with all of them."""
+        box = overstepped.sandbox
+        if box is None or box.processes is None or box.mode == "container":
+            return
+
+        def end() -> None:
+            overstepped.too_many = True
+            lineage.end_marked(pid, root)
+
+        await headcount.watch(partial(lineage.count_descent, pid, root), box.processes, end)
+
     async def _spawn(self, place: Place, temporary: Path) -> Process:
         command = [place.expand(part) for part in (self.command, *self.args)]
         cwd = place.project_dir / place.expand(self.cwd or ".")
+        start = Start(command, cwd, self._environment(place, temporary))
         try:
-            return await anyio.open_process(
-                command,
-                cwd=cwd,
-                env=self._environment(place, temporary),
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
+            with self.confinement.launch(start, place) if self.confinement else nullcontext(start) as started:
+                return await anyio.open_process(
+                    started.argv,
+                    cwd=started.cwd,
+                    env=started.env,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                    pass_fds=started.descriptors,
+                )
         except (OSError, ValueError) as exc:
             if isinstance(exc, OSError) and exc.errno in _OURS:
                 what = f"server {self.name!r}: this machine cannot start another process: {exc.strerror}"
@@ -96,7 +134,7 @@ class StdioServer(Frozen):
         home, real_home = place.trial_dir / _HOME, Path.home()
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         own = {"HOME": home, "USERPROFILE": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}
-        own |= {f"XDG_{what.upper()}_HOME": home / folder for what, folder in _XDG.items()}
+        own |= {name: home / folder for name, folder in _XDG.items()}
         caches = {"npm_config_cache": real_home / ".npm", "UV_CACHE_DIR": real_home / ".cache" / "uv"}
         python = {"PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8", "PYTHONUSERBASE": str(real_home / ".local")}
         places = {name: str(path) for name, path in (own | caches).items()}
@@ -105,5 +143,8 @@ class StdioServer(Frozen):
 
 def _make_dirs(place: Place) -> Path:
     """A home, and a directory for the temporary files of one server, which also marks what it starts."""
-    (place.trial_dir / _HOME).mkdir(exist_ok=True)
+    home = place.trial_dir / _HOME
+    home.mkdir(exist_ok=True)
+    for folder in _XDG.values():
+        (home / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=".tmp-", dir=place.trial_dir))

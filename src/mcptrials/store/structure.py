@@ -29,6 +29,7 @@ _MANIFEST_IDS = (
     *("project_trials", "concurrency", "limits", "max_invalid", "use"),
     *("suite_hash", "task_hashes", "environment_hashes", "server_hashes"),
 )
+_SANDBOX: Shape = dict.fromkeys(("mode", "in_force", "abi", "program", "network", "limits"), "keep")
 _ARM_IDS = ("id", "variant", "host", "model", "overrides")
 
 
@@ -77,7 +78,7 @@ def manifest_shape() -> Shape:
         "variants": {"*": {"*": {}}},
         "overrides": {"*": {"tools": {"*": {"name": "keep"}}, "instructions": {}, "naming": "keep"}},
         "servers": {"*": {}},
-        "preflight": {"*": {"*": {"tools_hash": "keep"}}},
+        "preflight": {"*": {"*": {"tools_hash": "keep", "sandbox": _SANDBOX}}},
     }
 
 
