@@ -2,15 +2,18 @@
 
 from mcptrials.environment.look import LiveServers
 from mcptrials.environment.reader import Reader, parse_reader
+from mcptrials.environment.readers.changes import ChangesReader
 from mcptrials.environment.readers.command import CommandReader
 from mcptrials.environment.readers.file import FileReader
 from mcptrials.environment.readers.python import PythonReader
 from mcptrials.environment.readers.sql import SqlReader
 from mcptrials.environment.readers.tool import ToolReader
+from mcptrials.environment.snapshot import Snapshot, take_snapshot
 from mcptrials.environment.spec import EnvironmentSpec
 from mcptrials.environment.world import Environment, TrialPlaces
 
 __all__ = [
+    "ChangesReader",
     "CommandReader",
     "Environment",
     "EnvironmentSpec",
@@ -18,8 +21,10 @@ __all__ = [
     "LiveServers",
     "PythonReader",
     "Reader",
+    "Snapshot",
     "SqlReader",
     "ToolReader",
     "TrialPlaces",
     "parse_reader",
+    "take_snapshot",
 ]

@@ -1,6 +1,6 @@
 """Bench: everything that the trials of a run share, built once and handed to each."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ from anyio import to_thread
 
 from mcptrials.dialect import Dialect
 from mcptrials.environment import Environment, TrialPlaces
+from mcptrials.events import Event
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
 from mcptrials.protocols import (
@@ -23,15 +24,15 @@ from mcptrials.protocols import (
     Server,
     ServerChannel,
     ServerSession,
+    StateQuery,
     WireLog,
 )
 from mcptrials.redaction import Redactor
 from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
 from mcptrials.servers.spoken import Spoken
-from mcptrials.store import RunWriter
 from mcptrials.task import GraderSpec, Split, Task
-from mcptrials.trial import Arm
+from mcptrials.trial import Arm, StateValue, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,13 @@ class TaskBench:
     graders: tuple[tuple[GraderSpec, Grader], ...]
     filters: Mapping[str, Mapping[str, ToolFilter]]
     """Which tools are shown: by variant, then by server."""
+    reference_state: Mapping[str, StateValue] = field(default_factory=dict)
+    """What the task's reference leaves, by the keys of the queries for it."""
+
+    @property
+    def queries(self) -> Sequence[StateQuery]:
+        """What the graders ask for of the state, each once."""
+        return list({query.key: query for _, grader in self.graders for query in grader.needs(self.task)}.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,25 @@ class Promised:
 
     version: str | None
     tools_hash: str
+
+
+class TrialFiles(Protocol):
+    """Where the events and frames of one trial go."""
+
+    @property
+    def transcript(self) -> str: ...
+
+    def write(self, event: Event) -> None: ...
+
+    def wire(self, server: str) -> WireLog: ...
+
+    def close(self) -> None: ...
+
+
+class TrialWriter(Protocol):
+    """Opens the files of each trial."""
+
+    def open_trial(self, trial: Trial) -> TrialFiles: ...
 
 
 class SessionOpener(Protocol):
@@ -98,7 +125,7 @@ class Bench:
     tasks: Mapping[str, TaskBench]
     arms: Mapping[str, ArmBench]
     places: TrialPlaces
-    writer: RunWriter
+    writer: TrialWriter
     redactor: Redactor
     versions: Mapping[str, str]
     stop: Stop

@@ -17,6 +17,8 @@ from mcptrials.rollout.recording import Ended, make_record
 from mcptrials.task import GraderSpec
 from mcptrials.trial import SERVER_STOPS, Decision, Grade, Outcome, StateValue, Trial, decide
 
+_NOT_REPLAYED = StateValue(error="the reference was not replayed")
+
 
 async def run_trial(trial: Trial, bench: Bench) -> Record:
     """One attempt at a task by an arm. Whatever happens in it becomes a record, with its blame and cause.
@@ -24,8 +26,13 @@ async def run_trial(trial: Trial, bench: Bench) -> Record:
     Raises:
         IncompleteError: the record could not be kept; the run stops.
     """
+    log = TrialLog(bench.writer.open_trial(trial))
+    return make_record(trial, bench, log, await attempt(trial, bench, log))
+
+
+async def attempt(trial: Trial, bench: Bench, log: TrialLog) -> Ended:
+    """What came of a trial, whose events stand in its log."""
     task = bench.tasks[trial.task_id]
-    log = TrialLog(trial, bench)
     ended = Ended(None, [], Decision("invalid", "none", "cancelled"))
     try:
         with bench.stop.cancellable(), boundary(HarnessError, "bug", "the harness failed"):
@@ -34,14 +41,14 @@ async def run_trial(trial: Trial, bench: Bench) -> Record:
                 outcome = await _play(trial, bench, log, place)
                 outcome = _with_state(outcome, await _read_state(task, log, place))
             given = GradeInput(task.task, outcome, log.transcript)
-            grades = [_grade(spec, grader, given) for spec, grader in task.graders]
+            grades = [grade(spec, grader, given) for spec, grader in task.graders]
             ended = Ended(outcome, grades, _decide(task, outcome, grades, log))
     except TrialError as failure:
         log.failed(failure)
         ended = Ended(None, [], Decision("invalid", failure.blame, failure.cause), failure.message)
     finally:
         log.close()
-    return make_record(trial, bench, log, ended)
+    return ended
 
 
 async def _make_clean(task: TaskBench, place: Place) -> None:
@@ -129,13 +136,14 @@ async def _read_state(
     task: TaskBench, log: TrialLog, place: Place, servers: LiveServers | None = None
 ) -> dict[str, StateValue]:
     """What graders ask for of the state behind the servers: while they still run, if given, or after their end."""
-    queries = {query.text: query for _, grader in task.graders for query in grader.needs(task.task)}
     state = {}
-    for text, query in queries.items():
-        if task.environment.is_read_before_close(query) == (servers is not None):
+    for query in task.queries:
+        if query.of == "reference":
+            state[query.key] = task.reference_state.get(query.key, _NOT_REPLAYED)
+        elif task.environment.is_read_before_close(query) == (servers is not None):
             began_ms = log.clock.now_ms()
-            state[text] = await task.environment.read(query, place, servers)
-            log.state_read(text, state[text], began_ms)
+            state[query.key] = await task.environment.read(query, place, servers)
+            log.state_read(query.key, state[query.key], began_ms)
     return state
 
 
@@ -143,7 +151,7 @@ def _with_state(outcome: Outcome, state: Mapping[str, StateValue]) -> Outcome:
     return outcome.model_copy(update={"state": {**outcome.state, **state}})
 
 
-def _grade(spec: GraderSpec, grader: Grader, given: GradeInput) -> Grade:
+def grade(spec: GraderSpec, grader: Grader, given: GradeInput) -> Grade:
     """A grader that fails has not graded: None with the reason, never a failed trial."""
     gate = grader.default_gate if spec.gate is None else spec.gate
     try:

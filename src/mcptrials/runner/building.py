@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any
 
 from mcptrials import plugins
-from mcptrials.environment import Environment, Reader, TrialPlaces
-from mcptrials.errors import ServerError
+from mcptrials.dialect import EXACT
+from mcptrials.environment import ChangesReader, Environment, Reader, Snapshot, TrialPlaces
+from mcptrials.errors import ServerError, UsageError
 from mcptrials.executors.local import Slots
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
@@ -15,17 +16,18 @@ from mcptrials.project import HostConfig, ModelConfig, Project, ServerConfig, ma
 from mcptrials.protocols import Host, KnowsTasks, Model, OpenSession, Server, ServerChannel, ServerSession, SessionHooks
 from mcptrials.redaction import Redactor
 from mcptrials.rollout import ArmBench, Bench, Promised, TaskBench
+from mcptrials.rollout.bench import TrialWriter
 from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
 from mcptrials.runner import preflight
 from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
+from mcptrials.runner.rehearsal import NoModel, Rehearsal, Unwritten
 from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning
 from mcptrials.runner.watchdog import watched
-from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
-from mcptrials.trial import Trial
+from mcptrials.trial import Arm, StateValue, Trial
 
 
 class Workshop:
@@ -38,6 +40,8 @@ class Workshop:
         self.facts: dict[str, dict[str, ServerFacts]] = {}
         self._models: dict[str, Model] = {}
         self._pristine: dict[str, str | None] = {}
+        self._snapshots: dict[str, Snapshot] = {}
+        self._reference_states: dict[str, dict[str, StateValue]] = {}
         load = partial(plugins.load, "readers", project_dir=project.dir)
         self._environments = {
             task.id: Environment(project.environment(task), project.dir, load) for task in suite.tasks
@@ -85,15 +89,59 @@ class Workshop:
             await preflight.run_commands(self.project, place)
         finally:
             self.places.remove(place)
-        for task_id, environment in self._environments.items():
-            fingerprint = self._fingerprints[task_id]
-            if fingerprint not in self._pristine:
-                self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
+        for task in self.suite.tasks:
+            await self.try_environment(task)
         for model in self._models.values():
             if isinstance(model, KnowsTasks):
                 model.check_tasks(task.id for task in self.suite.tasks)
         for variant in self.project.config.variants:
             await self._check_variant(variant)
+        await self._replay_references()
+
+    async def try_environment(self, task: Task) -> None:
+        """Finds out what a task's trials start from; tasks of one environment share it.
+
+        Raises:
+            UsageError: it cannot be made, or not alike twice.
+        """
+        fingerprint, environment = self._fingerprints[task.id], self._environments[task.id]
+        if fingerprint not in self._pristine:
+            self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
+        if any(isinstance(reader, ChangesReader) for reader in self._readers(task)):
+            if fingerprint not in self._snapshots:
+                self._snapshots[fingerprint] = await preflight.pristine_snapshot(environment, self.places)
+            environment.pristine = self._snapshots[fingerprint]
+
+    async def _replay_references(self) -> None:
+        """For graders that compare with the state which a reference leaves: of the first variant with servers."""
+        tasks = [task for task in self.suite.tasks if self._asks_for_reference(task)]
+        variant = next((name for name, facts in self.facts.items() if facts), None)
+        if tasks and variant is None:
+            raise UsageError(
+                f"task {tasks[0].id!r} needs servers to replay its reference", hint="add a variant with servers"
+            )
+        if tasks and variant:
+            rehearsal = self.rehearsal(variant)
+            for number, task in enumerate(tasks):
+                self._listener.notice(f"replaying the reference of {task.id} ({number + 1} of {len(tasks)})")
+                self._reference_states[task.id] = await rehearsal.reference_state(task)
+
+    def _asks_for_reference(self, task: Task) -> bool:
+        graders = [make_grader(spec, self.project.dir) for spec in task.graders]
+        return any(query.of == "reference" for grader in graders for query in grader.needs(task))
+
+    def rehearsal(self, variant: str) -> Rehearsal:
+        """Plays tasks on a variant's servers, which were tried before."""
+        arm = ArmBench(
+            arm=Arm(variant=variant, host="replay", model="none"),
+            model=NoModel(),
+            pause=Pause(),
+            settings={},
+            dialect=EXACT,
+            host=self._host(HostConfig(host="mcptrials.hosts.replay:Replay")),
+            **self._connected(variant),
+        )
+        return Rehearsal(self.bench({"run_id": "rehearsal", "split": "train"}, Unwritten()), arm)
 
     async def ask_models(self) -> None:
         """One request to each language model: the first that may cost something.
@@ -109,7 +157,12 @@ class Workshop:
             if warning:
                 self._listener.warn(warning)
 
-    async def _check_variant(self, variant: str) -> None:
+    async def try_variant(self, variant: str) -> None:
+        """Starts a variant's servers once.
+
+        Raises:
+            UsageError: one does not start, or lists tools that no client can use.
+        """
         configs = self.project.config.servers_of(variant)
         self._listener.notice(f"starting {', '.join(configs) or 'no server'} ({variant})")
         environment = self._environments[self.suite.tasks[0].id]
@@ -118,6 +171,10 @@ class Workshop:
             servers, configs, environment, self.places, self.project.config.limits.connect_seconds
         )
         self.facts[variant] = {name: self._maker.with_launch(each, configs[name]) for name, each in facts.items()}
+
+    async def _check_variant(self, variant: str) -> None:
+        await self.try_variant(variant)
+        configs, facts = self.project.config.servers_of(variant), self.facts[variant]
         for task in self.suite.tasks:
             preflight.refuse_unknown_tools(self.facts[variant], self._readers(task))
         for filters in self.filters(variant):
@@ -178,7 +235,7 @@ class Workshop:
         model_of = {arm_id: _key(model) for arm_id, (_, model, _) in self.project.arms().items()}
         return Slots(min(config.concurrency, sum(limits.values())), model_of, limits)
 
-    def bench(self, manifest: Mapping[str, Any], writer: RunWriter) -> Bench:
+    def bench(self, manifest: Mapping[str, Any], writer: TrialWriter) -> Bench:
         return Bench(
             run_id=manifest["run_id"],
             split=manifest["split"],
@@ -203,6 +260,7 @@ class Workshop:
             limits=self.project.limits(task),
             graders=tuple((spec, make_grader(spec, self.project.dir)) for spec in task.graders),
             filters={variant: self._filters(task, config.servers_of(variant)) for variant in config.variants},
+            reference_state=self._reference_states.get(task.id, {}),
         )
 
     def _arm_benches(self) -> dict[str, ArmBench]:
@@ -213,16 +271,22 @@ class Workshop:
                 host=self._host(host),
                 model=self._models[_key(model)],
                 pause=pauses[_key(model)],
-                servers=self._servers[arm.variant],
-                open_session=partial(_opener, self.facts[arm.variant], self.project.config.servers_of(arm.variant)),
-                continue_session=plugins.load("servers", "continuation"),
                 settings=model.settings,
                 dialect=model.dialect,
-                promised={
-                    name: Promised(each.version, each.tools_hash) for name, each in self.facts[arm.variant].items()
-                },
+                **self._connected(arm.variant),
             )
             for arm_id, (arm, model, host) in self.project.arms().items()
+            if _key(model) in self._models
+        }
+
+    def _connected(self, variant: str) -> dict[str, Any]:
+        """What an arm has of its variant."""
+        facts = self.facts[variant]
+        return {
+            "servers": self._servers[variant],
+            "open_session": partial(_opener, facts, self.project.config.servers_of(variant)),
+            "continue_session": plugins.load("servers", "continuation"),
+            "promised": {name: Promised(each.version, each.tools_hash) for name, each in facts.items()},
         }
 
     def _host(self, config: HostConfig) -> Host:
