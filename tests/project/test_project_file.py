@@ -412,12 +412,12 @@ READER = "environment:\n  readers:\n    "
         (
             READER + "q: {sqll: select 1}",
             "mcptrials.yaml:8: environment.readers.q: a reader has "
-            "exactly one of sql, file, command, tool, http, python; this one has sqll",
+            "exactly one of sql, file, command, tool, http, python, changes; this one has sqll",
         ),
         (
             READER + "q: {sql: select 1, file: x}",
             "mcptrials.yaml:8: environment.readers.q: a reader has "
-            "exactly one of sql, file, command, tool, http, python; this one has sql, file",
+            "exactly one of sql, file, command, tool, http, python, changes; this one has sql, file",
         ),
         (
             READER + "q: 3",

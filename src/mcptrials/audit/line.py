@@ -30,6 +30,8 @@ class Audit:
     lines: Sequence[Line]
     tools: Sequence[Mapping[str, Any]] = ()
     """One row per tool: what each provider makes of it."""
+    tasks: Sequence[Mapping[str, Any]] = ()
+    """One row per task: ok, warning or broken, with the reasons."""
 
     @property
     def passed(self) -> bool:
@@ -43,4 +45,5 @@ class Audit:
             "counts": {level: count[level] for level in LEVELS},
             "lines": [asdict(line) for line in self.lines],
             "tools": [dict(row) for row in self.tools],
+            "tasks": [dict(row) for row in self.tasks],
         }

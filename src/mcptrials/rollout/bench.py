@@ -1,6 +1,6 @@
 """Bench: everything that the trials of a run share, built once and handed to each."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,13 +48,10 @@ class TaskBench:
     graders: tuple[tuple[GraderSpec, Grader], ...]
     filters: Mapping[str, Mapping[str, ToolFilter]]
     """Which tools are shown: by variant, then by server."""
+    queries: tuple[StateQuery, ...] = ()
+    """What the graders ask for of the state, each once."""
     reference_state: Mapping[str, StateValue] = field(default_factory=dict)
     """What the task's reference leaves, by the keys of the queries for it."""
-
-    @property
-    def queries(self) -> Sequence[StateQuery]:
-        """What the graders ask for of the state, each once."""
-        return list({query.key: query for _, grader in self.graders for query in grader.needs(self.task)}.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
 from mcptrials.runner.rehearsal import NoModel, Rehearsal, Unwritten
 from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning
+from mcptrials.runner.soundness import found_broken, refuse_broken, unfit_answers
+from mcptrials.runner.standins import RESTRAINED, can_be_tried, passing_idly
 from mcptrials.runner.watchdog import watched
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Arm, StateValue, Trial
@@ -108,9 +110,35 @@ class Workshop:
         if fingerprint not in self._pristine:
             self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
         if any(isinstance(reader, ChangesReader) for reader in self._readers(task)):
-            if fingerprint not in self._snapshots:
-                self._snapshots[fingerprint] = await preflight.pristine_snapshot(environment, self.places)
-            environment.pristine = self._snapshots[fingerprint]
+            await self.watch(task)
+
+    async def watch(self, task: Task) -> None:
+        """Has it known from now on what every trial of a task starts from, so that changes can be told.
+
+        Raises:
+            UsageError: there is too much, or it cannot be read.
+        """
+        fingerprint, environment = self._fingerprints[task.id], self._environments[task.id]
+        if fingerprint not in self._snapshots:
+            self._snapshots[fingerprint] = await preflight.pristine_snapshot(environment, self.places)
+        environment.pristine = self._snapshots[fingerprint]
+
+    async def refuse_broken(self) -> None:
+        """The quick part of what `check` does, with what that found the last time.
+
+        Raises:
+            UsageError: a task is broken, and the project does not say to run it.
+        """
+        if self.project.config.broken_tasks == "run":
+            return
+        benches = [self.task_bench(task) for task in self.suite.tasks]
+        idle = await self.passing_idly([bench for bench in benches if bench.task.expects not in RESTRAINED])
+        refuse_broken(unfit_answers(benches) | found_broken(self.project, benches) | idle)
+
+    async def passing_idly(self, benches: Sequence[TaskBench]) -> dict[str, str]:
+        """By task, what passes it though nothing is done."""
+        tried = [bench for bench in benches if can_be_tried(bench.task)]
+        return await passing_idly(tried, self.project.suite, self.places)
 
     async def _replay_references(self) -> None:
         """For graders that compare with the state which a reference leaves: of the first variant with servers."""
@@ -141,7 +169,8 @@ class Workshop:
             host=self._host(HostConfig(host="mcptrials.hosts.replay:Replay")),
             **self._connected(variant),
         )
-        return Rehearsal(self.bench({"run_id": "rehearsal", "split": "train"}, Unwritten()), arm)
+        tools = [(name, tool) for name, each in self.facts[variant].items() for tool in each.tools]
+        return Rehearsal(self.bench({"run_id": "rehearsal", "split": "train"}, Unwritten()), arm, tools)
 
     async def ask_models(self) -> None:
         """One request to each language model: the first that may cost something.
@@ -240,7 +269,7 @@ class Workshop:
             run_id=manifest["run_id"],
             split=manifest["split"],
             suite_hash=self.suite.hash,
-            tasks={task.id: self._task_bench(task) for task in self.suite.tasks},
+            tasks={task.id: self.task_bench(task) for task in self.suite.tasks},
             arms=self._arm_benches(),
             places=self.places,
             writer=writer,
@@ -250,15 +279,18 @@ class Workshop:
             starts=Starts(),
         )
 
-    def _task_bench(self, task: Task) -> TaskBench:
+    def task_bench(self, task: Task) -> TaskBench:
+        """A task with what its trials need; its environment was tried before."""
         fingerprint, config = self._fingerprints[task.id], self.project.config
+        graders = tuple((spec, make_grader(spec, self.project.dir)) for spec in task.graders)
         return TaskBench(
             task=task,
             environment=self._environments[task.id],
             environment_hash=fingerprint,
             pristine_hash=self._pristine[fingerprint],
             limits=self.project.limits(task),
-            graders=tuple((spec, make_grader(spec, self.project.dir)) for spec in task.graders),
+            graders=graders,
+            queries=tuple({query.key: query for _, each in graders for query in each.needs(task)}.values()),
             filters={variant: self._filters(task, config.servers_of(variant)) for variant in config.variants},
             reference_state=self._reference_states.get(task.id, {}),
         )

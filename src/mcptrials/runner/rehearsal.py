@@ -1,17 +1,22 @@
 """Rehearsal: a task played without a model, by its reference or a stand-in, as a trial that nobody records."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from itertools import islice
+from typing import Any, NoReturn
 
 from mcptrials import plugins
 from mcptrials.errors import UsageError
 from mcptrials.events import Event
-from mcptrials.protocols import Endpoint, Host
-from mcptrials.rollout import ArmBench, Bench, Ended, TrialLog, attempt
+from mcptrials.graders.changes import CHANGES
+from mcptrials.presentation import RawTool, read_only
+from mcptrials.protocols import Endpoint, GradeInput, Host
+from mcptrials.rollout import ArmBench, Bench, Ended, TaskBench, TrialLog, attempt, grade
 from mcptrials.runner.preflight import NoWire
 from mcptrials.task import Task
 from mcptrials.transcript import CallMade, Transcript
-from mcptrials.trial import StateValue, Trial
+from mcptrials.trial import StateValue, Trial, decide
 
 _MAY_REFUSE = ("not_found", "refuse")
 """What is expected of tasks whose reference may be answered with a tool's error."""
@@ -97,25 +102,79 @@ def _wrong(made: CallMade, *, may_refuse: bool) -> str | None:
 class Rehearsal:
     """Plays tasks by one arm of its own, each in a clean environment."""
 
-    def __init__(self, bench: Bench, arm: ArmBench) -> None:
-        self._bench = replace(bench, arms={arm.arm.id: arm})
-        self._arm = arm
+    def __init__(self, bench: Bench, arm: ArmBench, tools: Iterable[tuple[str, RawTool]] = ()) -> None:
+        self.tasks = {task_id: _watched(task) for task_id, task in bench.tasks.items()}
+        self._bench, self._arm = replace(bench, arms={}), arm
+        self._reading = {(server, tool["name"]) for server, tool in tools if read_only(tool)}
+        self._writing = {(server, tool["name"]) for server, tool in tools if _hints(tool).get("readOnlyHint") is False}
 
-    async def play(self, task: Task, host: Host) -> Played:
-        """One trial of a task, with a host that needs no model."""
-        arm = self._arm.arm.id
-        bench = replace(self._bench, arms={arm: replace(self._arm, host=host)})
-        trial = Trial(task_id=task.id, arm=arm, number=1, seed=0, block=0)
-        log = TrialLog(bench.writer.open_trial(trial))
-        ended = await attempt(trial, bench, log)
-        return Played(task, ended, log.transcript)
+    @property
+    def shares_servers(self) -> bool:
+        """Whether a server runs once for all that is played."""
+        return any(getattr(server, "url", None) for server in self._arm.servers.values())
+
+    def knowing(self, states: Mapping[str, Mapping[str, StateValue]]) -> "Rehearsal":
+        """With what the references of some tasks leave."""
+        known = copy(self)
+        known.tasks = {
+            task_id: replace(task, reference_state=states.get(task_id, task.reference_state))
+            for task_id, task in self.tasks.items()
+        }
+        return known
 
     async def play_reference(self, task: Task) -> Played:
         """A task's own solution."""
         reference = task.reference
         replay = plugins.load("hosts", "mcptrials.hosts.replay:Replay")
         host = replay(reference.calls, reference.answer) if reference else replay()
-        return await self.play(task, host)
+        return await self.play(self.tasks[task.id], host, task)
+
+    async def play_readers(self, tasks: Sequence[Task]) -> list[Played]:
+        """The references of tasks of one world that only read, one after the other in one environment."""
+        calls = [call for task in tasks for call in (task.reference.calls if task.reference else ())]
+        replay = plugins.load("hosts", "mcptrials.hosts.replay:Replay")
+        together = await self.play_together([self.tasks[task.id] for task in tasks], replay(calls))
+        made, found = iter(together.transcript.calls), []
+        for task in tasks:
+            own = list(islice(made, len(task.reference.calls if task.reference else ())))
+            transcript = Transcript(event for each in own for event in (each.call, each.answer) if event)
+            found.append(Played(task, self._graded(task, together.ended, transcript), transcript))
+        return found
+
+    def _graded(self, task: Task, ended: Ended, transcript: Transcript) -> Ended:
+        """What a reference comes to by its part of a longer play."""
+        if ended.outcome is None or task.reference is None:
+            return ended
+        bench, answer = self.tasks[task.id], task.reference.answer
+        state = {**ended.outcome.state, **bench.reference_state}
+        change = {"answer": answer, "framing": "missing" if answer is None else "tagged", "state": state}
+        outcome = ended.outcome.model_copy(update=change)
+        given = GradeInput(bench.task, outcome, transcript)
+        grades = [grade(spec, grader, given) for spec, grader in bench.graders]
+        return Ended(outcome, grades, decide(outcome, grades, bench.task.combine))
+
+    def only_reads(self, played: Played) -> bool:
+        """Whether all tools that it called declare to change nothing, and nothing on the disk has changed."""
+        calls = [made.call for made in played.transcript.calls]
+        return not self.writes(played) and all((call.server, call.tool) in self._reading for call in calls)
+
+    async def play_together(self, alike: Sequence[TaskBench], host: Host) -> Played:
+        """What a host does, whatever its task is, with all that the graders of some tasks of one world ask for."""
+        queries = {query.key: query for bench in alike for query in bench.queries if query.of == "trial"}
+        return await self.play(replace(alike[0], graders=(), queries=tuple(queries.values())), host)
+
+    async def play(self, bench: TaskBench, host: Host, task: Task | None = None) -> Played:
+        """One trial of a task, with a host that needs no model."""
+        task, arm = task or bench.task, self._arm.arm.id
+        idle = getattr(host, "calls", None) == () and not any(
+            map(bench.environment.is_read_before_close, bench.queries)
+        )
+        own = replace(self._arm, host=host, servers={}) if idle else replace(self._arm, host=host)
+        arms, tasks = {arm: own}, {task.id: bench}
+        trial = Trial(task_id=task.id, arm=arm, number=1, seed=0, block=0)
+        log = TrialLog(Unwritten())
+        ended = await attempt(trial, replace(self._bench, arms=arms, tasks=tasks), log)
+        return Played(task, ended, log.transcript)
 
     async def reference_state(self, task: Task) -> dict[str, StateValue]:
         """What a task's graders want to know of the state that its reference leaves.
@@ -128,5 +187,34 @@ class Rehearsal:
             what = f"its reference cannot be replayed: {played.trouble}"
             raise UsageError(what, where=f"task {task.id!r}", hint="mend the reference; `mcptrials check` plays it")
         state = played.ended.outcome.state
-        wanted = [query for query in self._bench.tasks[task.id].queries if query.of == "reference"]
-        return {query.key: state[query.text] for query in wanted}
+        return {query.key: state[query.text] for query in self.tasks[task.id].queries if query.of == "reference"}
+
+    def worlds(self, benches: Iterable[TaskBench]) -> list[list[TaskBench]]:
+        """Tasks by what they start from and which tools they show."""
+        alike: dict[str, list[TaskBench]] = {}
+        for bench in benches:
+            alike.setdefault(f"{bench.environment_hash} {bench.filters[self._arm.arm.variant]}", []).append(bench)
+        return list(alike.values())
+
+    def writes(self, played: Played) -> bool:
+        """Whether something on the disk has changed, or may have: a tool was called that declares it."""
+        outcome = played.ended.outcome
+        changes = outcome.state.get(CHANGES.key) if outcome else None
+        return bool(changes and changes.value) or self.declares_writes(played)
+
+    def declares_writes(self, played: Played) -> bool:
+        """Whether a tool that declares to write answered well."""
+        done = [made.call for made in played.transcript.calls if made.answer and made.answer.status == "ok"]
+        return any((call.server, call.tool) in self._writing for call in done)
+
+
+def _watched(bench: TaskBench) -> TaskBench:
+    """What a task changes is looked at, whether its graders ask for it or not."""
+    if bench.environment.pristine is None or CHANGES in bench.queries:
+        return bench
+    return replace(bench, queries=(*bench.queries, CHANGES))
+
+
+def _hints(tool: RawTool) -> Mapping[str, Any]:
+    hints = tool.get("annotations")
+    return hints if isinstance(hints, Mapping) else {}

@@ -85,6 +85,7 @@ async def _begin(project: Project, options: RunOptions, listener: Listener, reda
             what = "draft task is" if drafts == 1 else "draft tasks are"
             listener.warn(f"{drafts} {what} left out; remove 'draft: true' from a task to run it")
         await workshop.check()
+        await workshop.refuse_broken()
         await _confirm(workshop, manifest, (trials, trials), listener)
         frozen = with_servers(manifest, workshop.facts)
         with RunWriter.create(project.runs_dir, frozen, redactor, workshop.places.root) as writer:
