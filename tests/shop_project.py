@@ -19,6 +19,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
 READS = ToolAnnotations(read_only_hint=True)
+WRITES = ToolAnnotations(read_only_hint=False)
 
 
 def make(trial_dir):
@@ -44,13 +45,13 @@ def make(trial_dir):
             raise ToolError(f"there is no order {id}")
         return "\\n".join(f"{name}: {value}" for name, value in zip(("id", "customer", "status", "cents"), found[0]))
 
-    @server.tool(structured_output=False)
+    @server.tool(annotations=WRITES, structured_output=False)
     def set_status(id: int, status: str) -> str:
         """Change the status of an order."""
         rows("update orders set status = ?, changed_at = hex(randomblob(4)) where id = ?", status, id)
         return f"order {id} is {status}"
 
-    @server.tool(structured_output=False)
+    @server.tool(annotations=WRITES, structured_output=False)
     def write_note(name: str, text: str) -> str:
         """Write a note."""
         (folder / "notes").mkdir(exist_ok=True)
@@ -67,6 +68,7 @@ def write_shop(
 ) -> Path:
     """Writes the project's files; `keys` replace those of the project file."""
     folder.mkdir(exist_ok=True, parents=True)
+    (folder / "shop.db").unlink(missing_ok=True)
     with closing(sqlite3.connect(folder / "shop.db")) as database, database:
         database.execute("create table orders (id integer primary key, customer, status, cents, changed_at)")
         database.executemany("insert into orders values (?, ?, ?, ?, '')", ORDERS)

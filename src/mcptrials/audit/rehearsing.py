@@ -51,8 +51,11 @@ class Rehearsing:
         with_reference = [task for task in self._tasks if task.reference]
         await self._learn_states([task for task in with_reference if self._compares(task)])
         known = [task for task in with_reference if not self.verdicts[task.id].broken]
-        first = await self._each("reference", known, self._rehearsal.play_reference)
-        for played in first:
+        readers = [task for task in known if self._rehearsal.may_only_read(task)]
+        writers = [task for task in known if task not in readers]
+        first = await self._each("reference", readers, self._rehearsal.play_reference)
+        # Before anything is written, so that nothing can have been left by others.
+        for played in [*first, *await self._each("reference", writers, self._rehearsal.play_reference)]:
             await self._judge_alone(played, known)
         await self._play_again()
         await self._try_agents()

@@ -153,6 +153,11 @@ class Rehearsal:
         grades = [grade(spec, grader, given) for spec, grader in bench.graders]
         return Ended(outcome, grades, decide(outcome, grades, bench.task.combine))
 
+    def may_only_read(self, task: Task) -> bool:
+        """Whether all tools that a reference calls declare to change nothing, as far as they are known."""
+        names = {tool for _, tool in self._reading} - {tool for _, tool in self._writing}
+        return all(call.tool in names for call in (task.reference.calls if task.reference else ()))
+
     def only_reads(self, played: Played) -> bool:
         """Whether all tools that it called declare to change nothing, and nothing on the disk has changed."""
         calls = [made.call for made in played.transcript.calls]

@@ -21,6 +21,8 @@ MAX_FOREIGN = 50
 _DIGIT = re.compile(r"[0-9]")
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 
+_NO_SERVER = StateValue(error="no server runs that could be asked")
+
 RESTRAINED = ("abstain", "refuse")
 """What is expected of tasks that an agent may pass by doing nothing."""
 
@@ -86,7 +88,8 @@ def first_that_passes(
 async def idle_state(environment: Environment, bench: TaskBench, place: Place) -> dict[str, StateValue]:
     """What a task's readers find when no server was started, as far as they can tell."""
     own = [query for query in bench.queries if query.of == "trial"]
-    return {query.key: await environment.read(query, place) for query in own}
+    live = {query.key: _NO_SERVER for query in own if environment.is_read_before_close(query)}
+    return live | {query.key: await environment.read(query, place) for query in own if query.key not in live}
 
 
 async def passing_idly(benches: Sequence[TaskBench], suite: Suite, places: TrialPlaces) -> dict[str, str]:
