@@ -67,14 +67,14 @@ async def _check(project: Project, tasks: Sequence[Task], offline: bool, notice:
                 notice(f"starting {asked.label}")
                 served[asked] = await _serve(asked, project, workshop)
                 lines += served[asked].lines
-            task_lines, task_rows = await task_findings(project, workshop, tasks, notice)
+            found = await task_findings(project, workshop, tasks, notice)
     finally:
         workshop.places.close()
-    lines[at:at] = task_lines
+    lines[at:at] = found.lines
     rows = tool_rows(list(served.values()), project.config.models)
     lines += provider_lines(rows, project.config.models, _most_shown(project, served))
     lines += await model_lines(project, offline=offline, notice=notice)
-    return Audit([*lines, *number_lines(project)], rows, task_rows)
+    return Audit([*lines, *number_lines(project)], rows, found.rows, found.faults)
 
 
 def _file_lines(project: Project) -> list[Line]:

@@ -32,6 +32,8 @@ class Audit:
     """One row per tool: what each provider makes of it."""
     tasks: Sequence[Mapping[str, Any]] = ()
     """One row per task: ok, warning or broken, with the reasons."""
+    faults: Sequence[Mapping[str, Any]] = ()
+    """One row per fault that was planted in the servers, with the tasks that notice it."""
 
     @property
     def passed(self) -> bool:
@@ -46,4 +48,5 @@ class Audit:
             "lines": [asdict(line) for line in self.lines],
             "tools": [dict(row) for row in self.tools],
             "tasks": [dict(row) for row in self.tasks],
+            "faults": [dict(row) for row in self.faults],
         }

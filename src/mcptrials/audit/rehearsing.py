@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 
 from mcptrials import plugins
+from mcptrials.audit.faults import Fault, Planting
 from mcptrials.audit.perturbing import unshaken
 from mcptrials.errors import UsageError
 from mcptrials.events import ToolShown
@@ -75,6 +76,12 @@ class Rehearsing:
             if why := _why(played):
                 said = f"its reference passes at first, and fails after the others were played: {why}"
                 self.verdicts[played.task.id].broken.append(f"{said}; trials are not isolated from each other")
+
+    async def faults(self) -> list[Fault]:
+        """What the suite notices of faults in the server, by the references that pass."""
+        sound = [each for each in self.alone.values() if not self.verdicts[each.task.id].broken]
+        self._notice("planting faults in the answers of the servers")
+        return await Planting(self._rehearsal, sound).faults()
 
     def _compares(self, task: Task) -> bool:
         return any(query.of == "reference" for query in self._rehearsal.tasks[task.id].queries)

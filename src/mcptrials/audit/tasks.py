@@ -1,9 +1,11 @@
 """Tasks: what was found of each, as lines and rows, and kept for the next run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
+from mcptrials.audit.faults import Fault
 from mcptrials.audit.line import Line
 from mcptrials.audit.rehearsing import Notice, Rehearsing, TaskVerdict
 from mcptrials.errors import UsageError
@@ -19,10 +21,17 @@ _MEND = "mend the task; --set broken_tasks=run runs it as it is"
 _NO_REFERENCE = "give each a reference: {answer, calls}"
 
 
-async def task_findings(
-    project: Project, workshop: Workshop, tasks: Sequence[Task], notice: Notice
-) -> tuple[list[Line], list[dict[str, Any]]]:
-    """Lines, and one row per task."""
+@dataclass(frozen=True, slots=True)
+class TaskFindings:
+    """What was found: lines, a row per task, a row per planted fault."""
+
+    lines: Sequence[Line] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
+    faults: Sequence[Mapping[str, Any]] = ()
+
+
+async def task_findings(project: Project, workshop: Workshop, tasks: Sequence[Task], notice: Notice) -> TaskFindings:
+    """What was found of these tasks."""
     ready = [task for task in tasks if not task.draft]
     with suppress(UsageError):  # told by the check of the environment
         for task in ready:
@@ -31,15 +40,17 @@ async def task_findings(
                 await workshop.watch(task)
         rehearsal, trouble = await _rehearsal(project, workshop)
         if rehearsal is None:
-            verdicts, played = await _without_servers(workshop, ready), 0
+            verdicts, played, faults = await _without_servers(workshop, ready), 0, []
         else:
             rehearsing = Rehearsing(project, rehearsal, ready, notice)
             await rehearsing.run()
             verdicts, played = list(rehearsing.verdicts.values()), len(rehearsing.alone)
             _remember(project, workshop, verdicts)
+            faults = await rehearsing.faults()
         lines = [line for verdict in verdicts for line in _lines(verdict)] + _summary(verdicts, played, trouble)
-        return lines, [_row(verdict) for verdict in verdicts]
-    return [], []
+        rows = [_row(verdict) for verdict in verdicts]
+        return TaskFindings([*lines, *_fault_lines(faults)], rows, [fault.row() for fault in faults])
+    return TaskFindings()
 
 
 async def _rehearsal(project: Project, workshop: Workshop) -> tuple[Rehearsal | None, str | None]:
@@ -105,6 +116,17 @@ def _summary(verdicts: Sequence[TaskVerdict], played: int, trouble: str | None) 
         what += f"; {played} references pass, alone and after the others" if played else ""
         lines.append(Line("tasks", "ok", "tasks", what, None, facts))
     return lines
+
+
+def _fault_lines(faults: Sequence[Fault]) -> list[Line]:
+    if not faults:
+        return []
+    missed = [fault.said for fault in faults if not fault.noticed_by]
+    what = f"this suite notices {len(faults) - len(missed)} of {len(faults)} faults that are planted in the servers"
+    more = f" and {len(missed) - _NAMED} more (--json lists all)" if len(missed) > _NAMED else ""
+    what += f"; nobody notices: {', '.join(missed[:_NAMED])}{more}" if missed else ""
+    facts = {"faults": len(faults), "noticed": len(faults) - len(missed)}
+    return [Line("tasks", "ok", "faults", what, None, facts)]
 
 
 def _row(verdict: TaskVerdict) -> dict[str, Any]:

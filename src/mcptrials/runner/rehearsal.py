@@ -105,7 +105,9 @@ class Rehearsal:
     def __init__(self, bench: Bench, arm: ArmBench, tools: Iterable[tuple[str, RawTool]] = ()) -> None:
         self.tasks = {task_id: _watched(task) for task_id, task in bench.tasks.items()}
         self._bench, self._arm = replace(bench, arms={}), arm
-        self._reading = {(server, tool["name"]) for server, tool in tools if read_only(tool)}
+        tools = list(tools)
+        self._schemas = {(server, str(tool["name"])): tool.get("inputSchema") for server, tool in tools}
+        self._reading = {(server, str(tool["name"])) for server, tool in tools if read_only(tool)}
         self._writing = {(server, tool["name"]) for server, tool in tools if _hints(tool).get("readOnlyHint") is False}
 
     @property
@@ -157,6 +159,18 @@ class Rehearsal:
         """Whether all tools that a reference calls declare to change nothing, as far as they are known."""
         names = {tool for _, tool in self._reading} - {tool for _, tool in self._writing}
         return all(call.tool in names for call in (task.reference.calls if task.reference else ()))
+
+    def is_reading(self, server: str, tool: str) -> bool:
+        """Whether a tool declares to change nothing."""
+        return (server, tool) in self._reading
+
+    def optional_arguments(self, server: str, tool: str) -> list[str]:
+        """The arguments that a tool can do without."""
+        schema = self._schemas.get((server, tool))
+        properties = schema.get("properties") if isinstance(schema, Mapping) else None
+        required = schema.get("required") if isinstance(schema, Mapping) else None
+        given = required if isinstance(required, list) else []
+        return [name for name in properties if name not in given] if isinstance(properties, Mapping) else []
 
     def only_reads(self, played: Played) -> bool:
         """Whether all tools that it called declare to change nothing, and nothing on the disk has changed."""
