@@ -49,7 +49,7 @@ def make(trial_dir):
     def set_status(id: int, status: str) -> str:
         """Change the status of an order."""
         rows("update orders set status = ?, changed_at = hex(randomblob(4)) where id = ?", status, id)
-        return f"order {id} is {status}"
+        return "done"
 
     @server.tool(annotations=WRITES, structured_output=False)
     def write_note(name: str, text: str) -> str:

@@ -90,7 +90,7 @@ def test_each_way_of_being_broken_is_told_with_its_reason(tmp_path: Path, name: 
 
 def test_a_task_that_needs_another_to_come_first_is_told_which(tmp_path: Path) -> None:
     pays = task("pays", [STATUS | {"expected": "paid"}], None, call("set_status", id=1, status="paid"))
-    both = [pays, task("ship", [SENT, {"type": "only_changes", "allow": []}], None, SHIP)]
+
     needs = {"type": "state_check", "read": {"file": "notes/a.txt"}, "expected": "x"}
     both = [task("note", [needs], None, call("write_note", name="a", text="x")), pays]
     both.append(task("after", [needs, STATUS | {"expected": "sent"}], None, SHIP))
@@ -161,3 +161,59 @@ def test_a_run_sees_by_itself_what_needs_no_server(tmp_path: Path, name: str) ->
     with pytest.raises(UsageError, match=r"a task is broken: t .*broken_tasks=run"):
         run(shop(tmp_path, [BROKEN[name][0]]))
     assert not list(tmp_path.glob("runs/*"))
+
+
+def faults(folder: Path, tasks: Sequence[Any]) -> dict[tuple[str, str, str | None], list[str]]:
+    """By fault, tool and argument: the tasks that notice it."""
+    audit = check_project(shop(folder, tasks), (), offline=True, notice=lambda _: None)
+    return {(row["fault"], row["tool"], row["argument"]): row["noticed_by"] for row in audit.faults}
+
+
+SPOTS = [
+    task("cents", [TOTAL], "1250", call("get_order", id=1)),
+    task("count", [{"type": "exact_answer", "expected": "2"}], "2", call("list_orders", customer="Ada")),
+    task(
+        "missing", [{"type": "exact_answer", "expected": "none"}], "none", call("get_order", id=9), expects="not_found"
+    ),
+    task("ship", [SENT, {"type": "only_changes", "allow": [{"in": "shop.db/orders", "where": {"id": 1}}]}], None, SHIP),
+    task(
+        "pay",
+        [
+            {"type": "state_check", "query": "status of 3", "expected": "paid"},
+            {"type": "exact_answer", "expected": "paid"},
+        ],
+        "paid",
+        call("set_status", id=3, status="paid"),
+        call("get_order", id=3),
+    ),
+]
+
+
+def test_each_planted_fault_names_the_tasks_that_notice_it(tmp_path: Path) -> None:
+    found = faults(tmp_path, SPOTS)
+    assert found == {
+        ("wrong row", "get_order", None): ["cents", "missing", "pay"],
+        ("truncated page", "get_order", None): ["cents", "pay"],
+        ("stale read", "get_order", None): ["pay"],
+        ("filter dropped", "list_orders", "customer"): ["count"],
+        ("truncated page", "list_orders", None): [],
+        ("off-by-one count", "list_orders", None): ["count"],
+        ("stale read", "list_orders", None): [],
+        ("write not done", "set_status", None): ["ship"],
+        ("write elsewhere", "set_status", None): ["ship"],
+    }
+
+
+def test_a_suite_that_looks_at_less_notices_less(tmp_path: Path) -> None:
+    ship = task("ship", [{"type": "exact_answer", "expected": "done"}], "done", SHIP, noop_should_pass=True)
+    also = task(
+        "pay",
+        [{"type": "exact_answer", "expected": "well"}],
+        "well",
+        call("set_status", id=3, status="paid"),
+        noop_should_pass=True,
+    )
+    assert faults(tmp_path, [ship, also]) == {
+        ("write not done", "set_status", None): [],
+        ("write elsewhere", "set_status", None): [],
+    }

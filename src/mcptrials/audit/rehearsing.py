@@ -36,7 +36,8 @@ class TaskVerdict:
 
     @property
     def status(self) -> str:
-        return "broken" if self.broken else "warning" if self.doubts else "ok"
+        doubtful = self.doubts or self.task.reference is None
+        return "broken" if self.broken else "warning" if doubtful else "ok"
 
 
 class Rehearsing:
@@ -139,12 +140,24 @@ class Rehearsing:
         return None
 
     async def _try_agents(self) -> None:
-        """Per world, one agent that does nothing and one that calls every tool."""
+        """Per world, one agent that does nothing and one that calls every tool, but none that may write elsewhere."""
+        landed = {tool for played in self.alone.values() for tool in self._rehearsal.landed(played)}
+
+        def every_tool(tools: Iterable[ToolShown]) -> list[ReferenceCall]:
+            harmless = [
+                tool
+                for tool in tools
+                if self._rehearsal.is_reading(tool.server, tool.tool) or (tool.server, tool.tool) in landed
+            ]
+            return [
+                ReferenceCall(server=each.server, tool=each.tool, args=_sample(each.input_schema)) for each in harmless
+            ]
+
         benches = [self._rehearsal.tasks[task.id] for task in self._tasks if can_be_tried(task)]
         for alike in self._rehearsal.worlds(benches):
             idle = await self._rehearsal.play_together(alike, _replay(()))
             self._notice("playing an agent that calls every tool once")
-            busy = await self._rehearsal.play_together(alike, _replay(_every_tool))
+            busy = await self._rehearsal.play_together(alike, _replay(every_tool))
             for bench in alike:
                 self._judge_agents(bench, idle, busy)
 
@@ -185,10 +198,6 @@ def _is_secret(task: Task) -> bool:
 
 def _replay(calls: Any) -> Any:
     return plugins.load("hosts", "mcptrials.hosts.replay:Replay")(calls)
-
-
-def _every_tool(tools: Iterable[ToolShown]) -> list[ReferenceCall]:
-    return [ReferenceCall(server=tool.server, tool=tool.tool, args=_sample(tool.input_schema)) for tool in tools]
 
 
 def _sample(schema: Any) -> dict[str, Any]:

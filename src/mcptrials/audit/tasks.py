@@ -131,5 +131,8 @@ def _fault_lines(faults: Sequence[Fault]) -> list[Line]:
 
 def _row(verdict: TaskVerdict) -> dict[str, Any]:
     missing = [] if verdict.task.reference else ["it has no reference"]
-    status = "warning" if missing and verdict.status == "ok" else verdict.status
-    return {"task_id": verdict.task.id, "status": status, "reasons": [*verdict.broken, *verdict.doubts, *missing]}
+    return {
+        "task_id": verdict.task.id,
+        "status": verdict.status,
+        "reasons": [*verdict.broken, *verdict.doubts, *missing],
+    }

@@ -1,10 +1,11 @@
 """Trail: what a reference takes from one answer to the next, and whether altered answers still lead to its end."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mcptrials.encoding import dump_text
+from mcptrials.encoding import parse_foreign
 from mcptrials.runner.rehearsal import Played
 from mcptrials.transcript import CallMade
 
@@ -14,13 +15,13 @@ _PARTS = re.compile(r"[,;\n]")
 def is_lost(played: Played, shown: Sequence[str]) -> bool:
     """Whether a model that sees these answers no longer finds what the reference goes by.
 
-    That is each argument, and each part of the final answer, which stood in an answer before it and not in the prompt.
+    That is each argument, and each part of the final answer, which stood in an answer before it and not in the prompt:
+    the first line that told it must still be told.
     """
     real = [_shown(made) for made in played.transcript.calls]
     for position, value in _taken(played):
-        if _stands_in(value, [played.task.prompt]) or not _stands_in(value, real[:position]):
-            continue
-        if not _stands_in(value, shown[:position]):
+        told = None if _line_with(value, [played.task.prompt]) else _line_with(value, real[:position])
+        if told is not None and told not in _lines(shown[:position]):
             return True
     return False
 
@@ -47,10 +48,14 @@ def _texts(value: Any) -> Iterator[str]:
         yield str(value).strip()
 
 
-def _stands_in(value: str, texts: Sequence[str]) -> bool:
-    """As a word, whatever its case."""
+def _line_with(value: str, texts: Sequence[str]) -> str | None:
+    """The first line in which a value stands as a word, whatever its case."""
     word = re.compile(rf"(?<!\w){re.escape(value.casefold())}(?!\w)")
-    return any(word.search(text.casefold()) for text in texts)
+    return next((line for line in _lines(texts) if word.search(line.casefold())), None)
+
+
+def _lines(texts: Sequence[str]) -> list[str]:
+    return [line.strip() for text in texts for line in text.splitlines()]
 
 
 def _shown(made: CallMade) -> str:
@@ -59,11 +64,24 @@ def _shown(made: CallMade) -> str:
 
 
 def text_of(result: Any) -> str:
-    """The texts of a raw result, and its structured content."""
+    """The texts of a raw result, and its structured content; of JSON each value in a line of its own."""
     if not isinstance(result, dict):
         return ""
     content = result.get("content")
     blocks = content if isinstance(content, list) else []
     texts = [block["text"] for block in blocks if isinstance(block, dict) and isinstance(block.get("text"), str)]
     structured = result.get("structuredContent")
-    return "\n".join([*texts, *([dump_text(structured)] if structured is not None else [])])
+    return "\n".join([*map(_spread, texts), *([_indented(structured)] if structured is not None else [])])
+
+
+def _spread(text: str) -> str:
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return _indented(parse_foreign(text))
+    except ValueError:
+        return text
+
+
+def _indented(value: Any) -> str:
+    return json.dumps(value, indent=0, ensure_ascii=False)

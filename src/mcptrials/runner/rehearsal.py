@@ -217,14 +217,25 @@ class Rehearsal:
 
     def writes(self, played: Played) -> bool:
         """Whether something on the disk has changed, or may have: a tool was called that declares it."""
-        outcome = played.ended.outcome
-        changes = outcome.state.get(CHANGES.key) if outcome else None
-        return bool(changes and changes.value) or self.declares_writes(played)
+        return _has_changed(played) or self.declares_writes(played)
+
+    def landed(self, played: Played) -> set[tuple[str, str]]:
+        """The tools whose writes are seen in the trial's own directory."""
+        if not _has_changed(played):
+            return set()
+        done = [made.call for made in played.transcript.calls if made.answer and made.answer.status == "ok"]
+        return {(call.server, call.tool) for call in done if call.server}
 
     def declares_writes(self, played: Played) -> bool:
         """Whether a tool that declares to write answered well."""
         done = [made.call for made in played.transcript.calls if made.answer and made.answer.status == "ok"]
         return any((call.server, call.tool) in self._writing for call in done)
+
+
+def _has_changed(played: Played) -> bool:
+    outcome = played.ended.outcome
+    changes = outcome.state.get(CHANGES.key) if outcome else None
+    return bool(changes and changes.value)
 
 
 def _watched(bench: TaskBench) -> TaskBench:
