@@ -130,19 +130,13 @@ class Planting:
 
     async def _stale(self, server: str, tool: str) -> list[Fault]:
         """What is read after a write, as it was before it."""
-        if not any(not self._rehearsal.is_reading(*key) for key in self._made):
+        if all(self._rehearsal.is_reading(*key) for key in self._made):
             return []
-        noticed: tuple[str, ...] = ()
-        stale = plugins.load("hosts", "mcptrials.hosts.rewriting:Stale")
         for one in self._played:
             later = self._read_later(one, server, tool)
-            if (
-                later
-                and not noticed
-                and await self._fails(one, server, lambda session, later=later: stale(session, tool, later))
-            ):
-                noticed = (one.task.id,)
-        return [Fault("stale read", server, tool, None, noticed)]
+            if later and await self._fails(one, server, _stale_with(tool, later)):
+                return [Fault("stale read", server, tool, None, (one.task.id,))]
+        return [Fault("stale read", server, tool, None, ())]
 
     def _read_later(self, one: Played, server: str, tool: str) -> list[Any]:
         """The arguments with which the tool is asked once something was written."""
@@ -182,6 +176,11 @@ class Planting:
         if played.trouble or played.complaint:
             return True
         return is_lost(one, [_said(made) for made in played.transcript.calls])
+
+
+def _stale_with(tool: str, later: Sequence[Any]) -> Callable[[ServerSession], Any]:
+    stale = plugins.load("hosts", "mcptrials.hosts.rewriting:Stale")
+    return lambda session: stale(session, tool, later)
 
 
 def _is_noticed(one: Played, server: str, tool: str, alter: Callable[[CallMade], str | None]) -> bool:

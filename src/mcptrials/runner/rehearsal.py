@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NoReturn
 
-from mcptrials import plugins
+from mcptrials import excerpt, plugins
 from mcptrials.errors import UsageError
 from mcptrials.events import Event
 from mcptrials.graders.changes import CHANGES
@@ -20,6 +20,9 @@ from mcptrials.trial import StateValue, Trial, decide
 
 _MAY_REFUSE = ("not_found", "refuse")
 """What is expected of tasks whose reference may be answered with a tool's error."""
+
+
+_SHOWN = 400
 
 
 class Unwritten:
@@ -70,7 +73,7 @@ class Played:
     def trouble(self) -> str | None:
         """What went wrong on the way, whatever the graders say: the first cause, in one line."""
         if self.ended.error is not None:
-            return self.ended.error
+            return _line(self.ended.error)
         for made in self.transcript.calls:
             if wrong := _wrong(made, may_refuse=self.task.expects in _MAY_REFUSE):
                 return wrong
@@ -86,7 +89,7 @@ class Played:
             return None
         first = grades[0]
         said = f"{first.reason}: {first.evidence}" if first.evidence else first.reason
-        return f"grader {first.name!r} {'cannot decide' if first.value is None else 'says'} {said}"
+        return f"grader {first.name!r} {'cannot decide' if first.value is None else 'says'} {_line(said)}"
 
 
 def _wrong(made: CallMade, *, may_refuse: bool) -> str | None:
@@ -96,7 +99,12 @@ def _wrong(made: CallMade, *, may_refuse: bool) -> str | None:
     if made.answer is None or made.answer.status == "ok" or (made.answer.status == "tool_error" and may_refuse):
         return None
     why = made.answer.shown or made.answer.status
-    return f"its call of {called!r} fails ({made.answer.status}): {why}"
+    return f"its call of {called!r} fails ({made.answer.status}): {_line(why)}"
+
+
+def _line(text: str) -> str:
+    """What a server or a grader said, in one line of some length."""
+    return excerpt.beginning(" ".join(text.split()), _SHOWN)
 
 
 class Rehearsal:
@@ -104,7 +112,7 @@ class Rehearsal:
 
     def __init__(self, bench: Bench, arm: ArmBench, tools: Iterable[tuple[str, RawTool]] = ()) -> None:
         self.tasks = {task_id: _watched(task) for task_id, task in bench.tasks.items()}
-        self._bench, self._arm = replace(bench, arms={}), arm
+        self._bench, self._arm = replace(bench, arms={}, places=replace(bench.places, kept=None)), arm
         tools = list(tools)
         self._schemas = {(server, str(tool["name"])): tool.get("inputSchema") for server, tool in tools}
         self._reading = {(server, str(tool["name"])) for server, tool in tools if read_only(tool)}

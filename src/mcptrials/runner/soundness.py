@@ -8,6 +8,7 @@ from mcptrials.encoding import canonical_hash, dump_text, parse_json
 from mcptrials.errors import UsageError
 from mcptrials.project import Project
 from mcptrials.protocols import GradeInput
+from mcptrials.redaction import Redactor
 from mcptrials.rollout import TaskBench, grade
 from mcptrials.runner.manifest import server_hashes
 from mcptrials.store.disk import write_whole
@@ -29,7 +30,9 @@ def sound_key(task: Task, environment_hash: str, project: Project) -> str:
 def remember(project: Project, verdicts: Mapping[str, tuple[str, str | None]]) -> None:
     """Keeps verdicts of tasks, each a key and what is wrong; where nothing can be written, nothing is kept."""
     path = project.dir / CACHE
-    kept = _remembered(project) | {task_id: list(verdict) for task_id, verdict in verdicts.items()}
+    redactor = Redactor(project.secrets)
+    told = {task_id: [key, what and redactor.text(what)] for task_id, (key, what) in verdicts.items()}
+    kept = _remembered(project) | told
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
         write_whole(path, dump_text(kept).encode())

@@ -16,8 +16,12 @@ from mcptrials.trial import Outcome, StateValue, decide
 
 COSTLY = frozenset({"judge", "human"})
 """Graders that ask someone."""
+SLOW = frozenset({"command", "python"})
+"""Graders that run the user's code, for each answer that is tried."""
 MAX_FOREIGN = 50
 """Answers of other tasks that are tried on one."""
+QUICK_FOREIGN = 5
+"""Likewise before each run, of which a suite may have thousands of tasks."""
 _DIGIT = re.compile(r"[0-9]")
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,6})?")
 
@@ -35,15 +39,17 @@ def can_be_tried(task: Task) -> bool:
     return not task.noop_should_pass and not any(spec.type in COSTLY for spec in task.graders)
 
 
-def wrong_answers(task: Task, suite: Suite) -> list[Answer]:
+def wrong_answers(task: Task, suite: Suite, foreign: int = MAX_FOREIGN) -> list[Answer]:
     """Answers that are none, or senseless, or plausible and wrong."""
     found: list[Answer] = [("no answer", None), ("the answer 'I do not know.'", "I do not know.")]
+    if any(spec.type in SLOW for spec in task.graders):
+        return found
     found.append(("its prompt as the answer", task.prompt))
     right = task.reference.answer if task.reference else None
     if right is not None and right.strip():
         near = near_miss(right)
         found.append(("a wrong answer" if task.split == "held_out" else f"the wrong answer {near!r}", near))
-    return [*found, *_foreign(task, right, suite)]
+    return [*found, *_foreign(task, right, suite, foreign)]
 
 
 def near_miss(right: str) -> str:
@@ -55,12 +61,12 @@ def near_miss(right: str) -> str:
     return other if other != text else f"not {text}"
 
 
-def _foreign(task: Task, right: str | None, suite: Suite) -> Iterator[Answer]:
+def _foreign(task: Task, right: str | None, suite: Suite, most: int) -> Iterator[Answer]:
     """What other tasks expect, where that is another answer."""
     seen: set[str] = set()
     for other in suite.tasks:
         answer = other.reference.answer if other.reference else None
-        if other.id == task.id or answer is None or answer in seen or len(seen) >= MAX_FOREIGN:
+        if other.id == task.id or answer is None or answer in seen or len(seen) >= most:
             continue
         seen.add(answer)
         if right is not None and not match_answer(right, answer).passed:
@@ -104,7 +110,7 @@ async def passing_idly(benches: Sequence[TaskBench], suite: Suite, places: Trial
             await alike[0].environment.prepare(place)
             for bench in alike:
                 state = await idle_state(bench.environment, bench, place)
-                said = first_that_passes(bench, wrong_answers(bench.task, suite), state)
+                said = first_that_passes(bench, wrong_answers(bench.task, suite, QUICK_FOREIGN), state)
                 found |= {bench.task.id: f"passes with {said} and without a call"} if said else {}
         except HarnessError:
             continue  # told by the check of the environment
