@@ -217,3 +217,29 @@ def test_a_suite_that_looks_at_less_notices_less(tmp_path: Path) -> None:
         ("write not done", "set_status", None): [],
         ("write elsewhere", "set_status", None): [],
     }
+
+
+def test_state_that_only_a_running_server_knows_is_read_from_it(tmp_path: Path) -> None:
+    asked = {"type": "state_check", "read": {"tool": "get_order", "args": {"id": 1}}}
+    idle = task("idle", [asked | {"expected_contains": "open"}], None, call("get_order", id=1))
+    ships = task("ships", [asked | {"expected_contains": "sent"}], None, SHIP)
+    found = rows(tmp_path, [idle, ships])
+    assert found["ships"] == ("ok", [])
+    assert "passes with no answer and without a call" in found["idle"][1]
+
+
+def test_a_suite_whose_server_fails_every_call_is_told_so_without_trying_each_task_after_each(tmp_path: Path) -> None:
+    heard: list[str] = []
+    tasks = [task(f"t{number}", [TOTAL], "1250", call("get_order", id=99)) for number in range(12)]
+    audit = check_project(shop(tmp_path, tasks), (), offline=True, notice=heard.append)
+    assert [row["status"] for row in audit.tasks] == ["broken"] * 12
+    assert len(heard) < 20
+    assert audit.faults == []
+
+
+def test_a_damaged_memory_of_verdicts_is_none(tmp_path: Path) -> None:
+    project = shop(tmp_path, [GOOD[0]], {"cents": plays("1250")})
+    (tmp_path / ".mcptrials").mkdir()
+    for content in ("{", "[]", '{"cents": 5}', '{"cents": []}', '{"cents": [null, "x"]}'):
+        (tmp_path / ".mcptrials" / "check.json").write_text(content)
+        assert run(project).run.records()[0].passed

@@ -25,6 +25,8 @@ Kind = Literal[
     "write not done",
     "write elsewhere",
 ]
+MAX_PLAYED = 10
+"""References that are played against one fault."""
 _COUNT = re.compile(
     r"(?i)\b(total|count|found|results?|hits|matches)(\W{1,4})(\d{1,9})\b|\b(\d{1,9})( (?:results?|hits|matches))\b"
 )
@@ -132,9 +134,10 @@ class Planting:
         """What is read after a write, as it was before it."""
         if all(self._rehearsal.is_reading(*key) for key in self._made):
             return []
-        for one in self._played:
+        reading = [one for one in self._played if self._read_later(one, server, tool)]
+        for one in reading[:MAX_PLAYED]:
             later = self._read_later(one, server, tool)
-            if later and await self._fails(one, server, _stale_with(tool, later)):
+            if await self._fails(one, server, _stale_with(tool, later)):
                 return [Fault("stale read", server, tool, None, (one.task.id,))]
         return [Fault("stale read", server, tool, None, ())]
 
@@ -162,8 +165,9 @@ class Planting:
 
     async def _first(self, kind: Kind, server: str, tool: str, plant: Callable[[ServerSession], Any]) -> Fault:
         """The first task whose reference fails on the faulty server; the others are not played any more."""
-        for one in self._played:
-            if any(_is(made, server, tool) for made in one.transcript.calls) and await self._fails(one, server, plant):
+        calling = [one for one in self._played if any(_is(made, server, tool) for made in one.transcript.calls)]
+        for one in calling[:MAX_PLAYED]:
+            if await self._fails(one, server, plant):
                 return Fault(kind, server, tool, None, (one.task.id,))
         return Fault(kind, server, tool, None, ())
 

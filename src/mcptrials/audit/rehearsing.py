@@ -20,6 +20,8 @@ from mcptrials.trial import StateValue
 
 SIDE_BY_SIDE = 4
 """Trials at a time, where each has servers of its own."""
+MAX_EXPLAINED = 3
+"""Tasks for which it is looked for what they depend on; where more fail, something else is wrong."""
 MAX_CULPRITS = 20
 """Other tasks that are tried as the one which a task depends on."""
 
@@ -120,7 +122,8 @@ class Rehearsing:
             self.alone[played.task.id] = played
             return
         said = f"its reference fails: {why}"
-        if culprit := await self._depends_on(played.task, others):
+        failed = sum(bool(verdict.broken) for verdict in self.verdicts.values())
+        if failed < MAX_EXPLAINED and (culprit := await self._depends_on(played.task, others)):
             said = f"{said}; it passes after the reference of task {culprit}: it depends on it"
         self.verdicts[played.task.id].broken.append(said)
 
