@@ -19,8 +19,8 @@ MAX_BYTES = 1 << 30
 MAX_CHANGES = 2_000
 _MAGIC = b"SQLite format 3\0"
 _BESIDE = ("-wal", "-shm", "-journal")
-_OWN = (".home",)
-"""What every server is given, and no part of the state."""
+_NO_STATE = (".tmp-*", ".home/.cache")
+"""Directories that every server is given to leave in them what it likes."""
 _TABLES = "select name, sql from sqlite_master where type = 'table' and name not like 'sqlite\\_%' escape '\\'"
 
 
@@ -59,7 +59,7 @@ class Snapshot:
 
 
 def take_snapshot(folder: Path) -> Snapshot:
-    """Everything in a trial's directory but the servers' own home.
+    """Everything in a trial's directory but temporary files.
 
     Raises:
         ReadError: a database cannot be read, or there is too much.
@@ -86,12 +86,15 @@ def _found(folder: Path) -> list[Path]:
     found: list[Path] = []
     for name_above, folders, names in os.walk(folder):
         above = Path(name_above)
-        if above == folder:
-            folders[:] = [name for name in folders if name not in _OWN]
+        folders[:] = [name for name in folders if not _is_no_state((above / name).relative_to(folder).as_posix())]
         found += [above / name for name in (*names, *(each for each in folders if (above / each).is_symlink()))]
         if len(found) > MAX_FILES:
             raise ReadError(f"the trial's directory holds more than {MAX_FILES:,} files")
     return sorted(found)
+
+
+def _is_no_state(where: str) -> bool:
+    return any(fnmatchcase(where, pattern) for pattern in _NO_STATE)
 
 
 def _content(path: Path, mode: int) -> str:
