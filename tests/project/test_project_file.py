@@ -422,7 +422,7 @@ READER = "environment:\n  readers:\n    "
         (
             READER + "q: 3",
             "mcptrials.yaml:8: environment.readers.q: a reader is a mapping with one of "
-            "sql, file, command, tool, http, python",
+            "sql, file, command, tool, http, python, changes",
         ),
         (READER + "q: {sql: select 1}", "mcptrials.yaml:8: environment.readers.q: key 'url' is missing"),
         (READER + "q: {sql: '', url: sqlite:///x}", "mcptrials.yaml:8: environment.readers.q.sql: is empty, not ''"),
