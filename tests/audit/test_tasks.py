@@ -243,3 +243,13 @@ def test_a_damaged_memory_of_verdicts_is_none(tmp_path: Path) -> None:
     for content in ("{", "[]", '{"cents": 5}', '{"cents": []}', '{"cents": [null, "x"]}'):
         (tmp_path / ".mcptrials" / "check.json").write_text(content)
         assert run(project).run.records()[0].passed
+
+
+def test_tasks_whose_environment_can_be_made_are_tried_though_that_of_another_cannot(tmp_path: Path) -> None:
+    fails = {"reset": [{"command": ["{python}", "-c", "raise SystemExit(3)"]}]}
+    draft = task(
+        "draft", [TOTAL], "1", environment={"reset": [{"sql": "select 1", "url": "sqlite:///x.db"}]}, draft=True
+    )
+    tasks = [GOOD[0], task("lost", [TOTAL], "1250", environment=fails), draft]
+    assert rows(tmp_path, tasks) == {"cents": ("ok", [])}
+    assert rows(tmp_path / "again", [*tasks, GOOD[1]], only="ship") == {"ship": ("ok", [])}

@@ -32,25 +32,29 @@ class TaskFindings:
 
 async def task_findings(project: Project, workshop: Workshop, tasks: Sequence[Task], notice: Notice) -> TaskFindings:
     """What was found of these tasks."""
-    ready = [task for task in tasks if not task.draft]
-    with suppress(UsageError):  # told by the check of the environment
-        for task in ready:
-            await workshop.try_environment(task)
-            with suppress(UsageError):
-                await workshop.watch(task)
-        rehearsal, trouble = await _rehearsal(project, workshop)
-        if rehearsal is None:
-            verdicts, played, faults = await _without_servers(workshop, ready), 0, []
-        else:
-            rehearsing = Rehearsing(project, rehearsal, ready, notice)
-            await rehearsing.run()
-            verdicts, played = list(rehearsing.verdicts.values()), len(rehearsing.alone)
-            _remember(project, workshop, verdicts)
-            faults = await rehearsing.faults()
-        lines = [line for verdict in verdicts for line in _lines(verdict)] + _summary(verdicts, played, trouble)
-        rows = [_row(verdict) for verdict in verdicts]
-        return TaskFindings([*lines, *_fault_lines(faults)], rows, [fault.row() for fault in faults])
-    return TaskFindings()
+    ready = [task for task in tasks if not task.draft and await _is_ready(task, workshop)]
+    rehearsal, trouble = await _rehearsal(project, workshop)
+    if rehearsal is None:
+        verdicts, played, faults = await _without_servers(workshop, ready), 0, []
+    else:
+        rehearsing = Rehearsing(project, rehearsal, ready, notice)
+        await rehearsing.run()
+        verdicts, played = list(rehearsing.verdicts.values()), len(rehearsing.alone)
+        _remember(project, workshop, verdicts)
+        faults = await rehearsing.faults()
+    lines = [line for verdict in verdicts for line in _lines(verdict)] + _summary(verdicts, played, trouble)
+    rows = [_row(verdict) for verdict in verdicts]
+    return TaskFindings([*lines, *_fault_lines(faults)], rows, [fault.row() for fault in faults])
+
+
+async def _is_ready(task: Task, workshop: Workshop) -> bool:
+    """Whether its environment can be made; that it cannot is told by the check of the environment."""
+    with suppress(UsageError):
+        await workshop.try_environment(task)
+    if workshop.was_tried(task):
+        with suppress(UsageError):  # what changes is then not looked at, beyond what graders ask for
+            await workshop.watch(task)
+    return workshop.was_tried(task)
 
 
 async def _rehearsal(project: Project, workshop: Workshop) -> tuple[Rehearsal | None, str | None]:

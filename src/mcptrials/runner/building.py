@@ -112,6 +112,10 @@ class Workshop:
         if any(isinstance(reader, ChangesReader) for reader in self._readers(task)):
             await self.watch(task)
 
+    def was_tried(self, task: Task) -> bool:
+        """Whether it is known what a task's trials start from."""
+        return self._fingerprints[task.id] in self._pristine
+
     async def watch(self, task: Task) -> None:
         """Has it known from now on what every trial of a task starts from, so that changes can be told.
 
@@ -269,7 +273,7 @@ class Workshop:
             run_id=manifest["run_id"],
             split=manifest["split"],
             suite_hash=self.suite.hash,
-            tasks={task.id: self.task_bench(task) for task in self.suite.tasks},
+            tasks={task.id: self.task_bench(task) for task in self.suite.tasks if self.was_tried(task)},
             arms=self._arm_benches(),
             places=self.places,
             writer=writer,

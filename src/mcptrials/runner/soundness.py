@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from mcptrials import excerpt
 from mcptrials.encoding import canonical_hash, dump_text, parse_json
 from mcptrials.errors import UsageError
 from mcptrials.project import Project
@@ -19,6 +20,7 @@ from mcptrials.trial import Outcome
 CACHE = Path(".mcptrials", "check.json")
 """Beside the project file; it may be deleted at any time."""
 TOLD = 3
+_SHOWN = 160
 _ANSWERS = "exact_answer"
 
 
@@ -78,7 +80,9 @@ def refuse_broken(broken: Mapping[str, str]) -> None:
     UsageError: a task is broken: what it measures is not the server.
     """
     if broken:
-        told = "; ".join(f"{task_id} {what}" for task_id, what in list(broken.items())[:TOLD])
+        told = "; ".join(
+            f"{task_id} {excerpt.beginning(what, _SHOWN)}" for task_id, what in list(broken.items())[:TOLD]
+        )
         more = f"; and {len(broken) - TOLD} more" if len(broken) > TOLD else ""
         what = f"{'a task is' if len(broken) == 1 else f'{len(broken)} tasks are'} broken: {told}{more}"
         raise UsageError(what, hint="mend what `mcptrials check` says, or run with --set broken_tasks=run")
