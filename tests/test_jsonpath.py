@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from mcptrials.jsonpath import parse_path, pick
 
-DOCUMENT = {"items": [{"name": "a"}, {"name": "b"}], "a b": {"x.y": 1, "": 2}, "$ref": 3, "n": None, "t": "text"}
+DOCUMENT: dict[str, Any] = {
+    "items": [{"name": "a"}, {"name": "b"}],
+    "a b": {"x.y": 1, "": 2},
+    "$ref": 3,
+    "n": None,
+    "t": "text",
+}
+DOCUMENT["rows"] = [{"cells": [{"x": 1}, {"x": 2}]}, {"cells": [{"x": 3}]}]
 
 
 @pytest.mark.parametrize(
@@ -27,6 +34,10 @@ DOCUMENT = {"items": [{"name": "a"}, {"name": "b"}], "a b": {"x.y": 1, "": 2}, "
         ("$ref", 3),
         ('$["$ref"]', 3),
         ("n", None),
+        ("items[*].name", ["a", "b"]),
+        ("items[*]", [{"name": "a"}, {"name": "b"}]),
+        ("rows[*].cells[*].x", [1, 2, 3]),
+        ("rows[*].cells", [[{"x": 1}, {"x": 2}], [{"x": 3}]]),
     ],
 )
 def test_a_path_leads_to_its_value(path: str, value: Any) -> None:

@@ -1,9 +1,10 @@
-"""Dotted paths into JSON values: `$.items[0].name`, `items[-1]`, `name`."""
+"""Dotted paths into JSON values: `$.items[0].name`, `items[-1]`, `items[*].name`, `name`."""
 
 import re
 from typing import Any
 
 _ROOT = re.compile(r"\$(?=[.\[]|$)")
+_EACH = "[*]"
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d{1,9})\]|\[\"([^\"]*)\"\]")
 
 
@@ -26,12 +27,31 @@ def parse_path(path: str) -> tuple[str | int, ...]:
     return tuple(steps)
 
 
+def check_pick(path: str) -> None:
+    """Raises:
+    ValueError: the path is malformed.
+    """
+    for part in path.split(_EACH):
+        parse_path(part)
+
+
 def pick(value: Any, path: str) -> Any:
-    """The value at `path`.
+    """The value at `path`; `items[*].name` is the list of what the rest leads to from each item.
 
     Raises:
         LookupError: there is nothing at the path; the message names the step.
     """
+    head, each, rest = path.partition(_EACH)
+    found = _at(value, head)
+    if not each:
+        return found
+    if not isinstance(found, list):
+        raise LookupError(f"no list at {head!r} of path {path!r}")  # noqa: TRY004 - nothing is there
+    picked = [pick(item, rest) for item in found]
+    return [item for items in picked for item in items] if _EACH in rest else picked
+
+
+def _at(value: Any, path: str) -> Any:
     for step in parse_path(path):
         try:
             value = _inner(value, step)

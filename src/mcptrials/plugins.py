@@ -24,7 +24,7 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "openai-responses": "mcptrials.models.openai_responses:OpenAIResponses",
         "scripted": "mcptrials.models.scripted:Scripted",
     },
-    "hosts": {"loop": "mcptrials.hosts.loop:Loop"},
+    "hosts": {"loop": "mcptrials.hosts.loop:Loop", "replay": "mcptrials.hosts.replay:Replay"},
     "servers": {
         "http": "mcptrials.servers.http:HttpServer",
         "continuation": "mcptrials.servers.session:continue_session",
@@ -43,8 +43,10 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
         "forbidden_tools": "mcptrials.graders.call_rules:ForbiddenTools",
         "max_calls": "mcptrials.graders.call_rules:MaxCalls",
         "no_tool_call": "mcptrials.graders.call_rules:NoToolCall",
+        "only_changes": "mcptrials.graders.changes:OnlyChanges",
         "required_tools": "mcptrials.graders.call_rules:RequiredTools",
         "state_check": "mcptrials.graders.state_check:StateCheck",
+        "state_equals_reference": "mcptrials.graders.changes:StateEqualsReference",
     },
 }
 

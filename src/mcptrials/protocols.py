@@ -350,6 +350,13 @@ class StateQuery(Frozen):
 
     text: str
     read: dict[str, Any] | None = None
+    of: Literal["trial", "reference"] = "trial"
+    """Whose state is asked for: the trial's, or what the task's reference leaves."""
+
+    @property
+    def key(self) -> str:
+        """Where the answer stands in an outcome."""
+        return self.text if self.of == "trial" else f"reference: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)

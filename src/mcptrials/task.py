@@ -112,7 +112,9 @@ class Task(UserData):
     def hash(self) -> str:
         """Equal for tasks whose results may be paired: relabelling a task keeps it."""
         graders = [[spec.type, spec.gate, spec.settings] for spec in self.graders]
-        basis = [self.prompt, graders, self.expects, self.combine, self.environment, self.limits]
+        basis: list[Any] = [self.prompt, graders, self.expects, self.combine, self.environment, self.limits]
+        if any(spec.type == "state_equals_reference" for spec in self.graders):
+            basis.append(self.reference.model_dump() if self.reference else None)  # what is expected
         return canonical_hash(basis)
 
 

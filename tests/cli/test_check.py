@@ -65,7 +65,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_sound_project_passes_with_a_line_for_each_thing(sound: Path, commands: Preloaded) -> None:
     ended = commands.run(sound, "check")
     assert ended.code == 0
-    assert ended.err == "starting shop\n"
+    assert ended.err.startswith("starting shop\nplaying the reference: sums (1 of 2)\n")
     for part in (
         r"ok +mcptrials\.yaml +valid: servers shop; variants base, none",
         r"ok +tasks +2 valid, 1 of them held out",
@@ -135,6 +135,11 @@ def test_a_task_that_passes_when_nothing_is_done_is_named(tmp_path: Path, comman
     data = check(commands, folder)
     found = {line["subject"]: (line["level"], line["what"]) for line in data["lines"] if line["section"] == "tasks"}
     nothing = "passes with no answer and without a call"
+    assert "4 without a reference" in found.pop("references")[1]
+    assert found.pop("tasks") == (
+        "ok",
+        "1 of 7 sound: agents that do nothing or guess fail; 3 references pass, alone and after the others",
+    )
     assert found == {
         "idle": ("fail", nothing),
         "refusal": ("warn", nothing),

@@ -435,7 +435,7 @@ def test_trials_of_the_command_line_hold_for_tasks_with_a_number_of_their_own(tm
 
 def test_what_a_reader_in_python_prints_does_not_spoil_the_document(tmp_path: Path) -> None:
     graders = [{"type": "state_check", "query": "the answer", "expected": "42"}]
-    task = {"id": "t", "prompt": "p", "graders": graders}
+    task = {"id": "t", "prompt": "p", "graders": graders, "noop_should_pass": True}
     readers = {"the answer": {"python": "./look.py:look"}}
     folder = make_project(tmp_path / "p", [task], {"t": adds("5")}, environment={"readers": readers}, trials=1)
     (folder / "look.py").write_text("def look(place):\n    print('looking')\n    return 42\n")

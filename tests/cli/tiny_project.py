@@ -35,7 +35,8 @@ class Ended:
 def asks(task_id: str, expected: str = "5", **keys: Any) -> dict[str, Any]:
     """A task that an answer decides."""
     graders = [{"type": "exact_answer", "expected": expected}]
-    return {"id": task_id, "prompt": "How much is 2 and 3?", "graders": graders, **keys}
+    reference = {"answer": expected}
+    return {"id": task_id, "prompt": "How much is 2 and 3?", "graders": graders, "reference": reference, **keys}
 
 
 def adds(answer: str, delay_ms: int = 0) -> dict[str, Any]:

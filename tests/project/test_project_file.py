@@ -413,17 +413,17 @@ READER = "environment:\n  readers:\n    "
         (
             READER + "q: {sqll: select 1}",
             "mcptrials.yaml:8: environment.readers.q: a reader has "
-            "exactly one of sql, file, command, tool, http, python; this one has sqll",
+            "exactly one of sql, file, command, tool, http, python, changes; this one has sqll",
         ),
         (
             READER + "q: {sql: select 1, file: x}",
             "mcptrials.yaml:8: environment.readers.q: a reader has "
-            "exactly one of sql, file, command, tool, http, python; this one has sql, file",
+            "exactly one of sql, file, command, tool, http, python, changes; this one has sql, file",
         ),
         (
             READER + "q: 3",
             "mcptrials.yaml:8: environment.readers.q: a reader is a mapping with one of "
-            "sql, file, command, tool, http, python",
+            "sql, file, command, tool, http, python, changes",
         ),
         (READER + "q: {sql: select 1}", "mcptrials.yaml:8: environment.readers.q: key 'url' is missing"),
         (READER + "q: {sql: '', url: sqlite:///x}", "mcptrials.yaml:8: environment.readers.q.sql: is empty, not ''"),

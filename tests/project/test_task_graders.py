@@ -117,7 +117,7 @@ STATE_FAULTS = [
     ),
     (
         "read: {sqll: x}, expected: x",
-        "read: a reader has exactly one of sql, file, command, tool, http, python; this one has sqll",
+        "read: a reader has exactly one of sql, file, command, tool, http, python, changes; this one has sqll",
     ),
     ("read: {file: {pth: x}}, expected: x", "read.file.pth: unknown key 'pth'; did you mean 'path'?"),
     ("read: {python: 'sys:path'}, expected: x", ": 'sys:path' is no function; name one that takes the trial's place"),

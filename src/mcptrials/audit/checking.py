@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import anyio
 
 from mcptrials.audit.answering import answer_lines
-from mcptrials.audit.idling import idling_lines
 from mcptrials.audit.line import Audit, Line
 from mcptrials.audit.modelling import model_lines
 from mcptrials.audit.numbers import number_lines
 from mcptrials.audit.providers import provider_lines, tool_rows
 from mcptrials.audit.resetting import reset_lines
 from mcptrials.audit.serving import Ground, Served, serve
+from mcptrials.audit.tasks import task_findings
 from mcptrials.errors import UsageError
 from mcptrials.overrides import check as check_overrides
 from mcptrials.presentation import RawTool
@@ -22,9 +22,10 @@ from mcptrials.runner.apart import suspects
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.options import Silent
 from mcptrials.runner.preflight import pristine_hash
-from mcptrials.runner.selection import select_models
+from mcptrials.runner.selection import pick, select_models
 from mcptrials.runner.watchdog import watched
 from mcptrials.servers.confinement import Confinement
+from mcptrials.task import Task
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,41 +38,51 @@ class _Asked:
     config: ServerConfig
 
 
-def check_project(project: Project, models: Sequence[str], *, offline: bool, notice: Callable[[str], None]) -> Audit:
+def check_project(
+    project: Project,
+    models: Sequence[str],
+    *,
+    offline: bool,
+    notice: Callable[[str], None],
+    only: str | None = None,
+) -> Audit:
     """The whole audit of a project that could be loaded.
 
     Args:
         models: specs besides the project's own.
         offline: make no request to any model.
         notice: hears what takes its time.
+        only: which tasks are rehearsed, as for a run; by default all.
 
     Raises:
-        UsageError: a model's spec that names no adapter.
+        UsageError: a model's spec that names no adapter; no such task.
     """
     named = [each.model for each in project.config.models]
     config = select_models(project.config, (*named, *models)) if models else project.config
-    return anyio.run(_check, replace(project, config=config), offline, notice)
+    tasks = project.suite.tasks if only is None else pick(project.suite.tasks, only)
+    return anyio.run(_check, replace(project, config=config), tasks, offline, notice)
 
 
-async def _check(project: Project, offline: bool, notice: Callable[[str], None]) -> Audit:
+async def _check(project: Project, tasks: Sequence[Task], offline: bool, notice: Callable[[str], None]) -> Audit:
     workshop = Workshop(project, project.suite, Silent(), Redactor(project.secrets))
     try:
         with watched(workshop.places.root):
             lines = [*_file_lines(project), *answer_lines(project), *await _environment_lines(project, workshop)]
-            lines += await idling_lines(project, workshop)
-            served = {}
+            at, served = len(lines), {}
             for asked in _servers(project):
                 notice(f"starting {asked.label}")
                 served[asked] = await _serve(asked, project, workshop)
                 lines += served[asked].lines
             lines += await reset_lines(project, workshop, _shown(served))
+            found = await task_findings(project, workshop, tasks, notice)
     finally:
         workshop.places.close()
     lines += _override_lines(project, served)
+    lines[at:at] = found.lines
     rows = tool_rows(list(served.values()), project.config.models)
     lines += provider_lines(rows, project.config.models, _most_shown(project, served))
     lines += await model_lines(project, offline=offline, notice=notice)
-    return Audit([*lines, *number_lines(project)], rows)
+    return Audit([*lines, *number_lines(project)], rows, found.rows, found.faults)
 
 
 def _file_lines(project: Project) -> list[Line]:

@@ -30,6 +30,10 @@ class Audit:
     lines: Sequence[Line]
     tools: Sequence[Mapping[str, Any]] = ()
     """One row per tool: what each provider makes of it."""
+    tasks: Sequence[Mapping[str, Any]] = ()
+    """One row per task: ok, warning or broken, with the reasons."""
+    faults: Sequence[Mapping[str, Any]] = ()
+    """One row per fault that was planted in the servers, with the tasks that notice it."""
 
     @property
     def passed(self) -> bool:
@@ -43,4 +47,6 @@ class Audit:
             "counts": {level: count[level] for level in LEVELS},
             "lines": [asdict(line) for line in self.lines],
             "tools": [dict(row) for row in self.tools],
+            "tasks": [dict(row) for row in self.tasks],
+            "faults": [dict(row) for row in self.faults],
         }

@@ -17,6 +17,7 @@ from mcptrials.redaction import Redactor
 @click.command()
 @click.option("--model", "models", multiple=True, metavar="M", help="Check for this model besides the project's.")
 @click.option("--offline", is_flag=True, help="Ask no model: without it, paid ones get one tiny request each.")
+@click.option("--only", metavar="EXPR", help="Rehearse these tasks only: 'issues-*,tag:write,!group:slow'.")
 @click.option(
     "--schema",
     type=click.Choice(["project", "tasks", "overrides"]),
@@ -24,7 +25,7 @@ from mcptrials.redaction import Redactor
 )
 @common_options
 def check(**flags: Any) -> None:
-    """Check a project: files, servers, tools by provider, models, and the size of a run."""
+    """Check a project: files, tasks, servers, tools by provider, models, and the size of a run."""
     if flags["schema"]:
         schema = published_schema(flags["schema"])
         if not flags["as_json"]:
@@ -37,6 +38,7 @@ def check(**flags: Any) -> None:
         project,
         flags["models"],
         offline=flags["offline"],
+        only=flags["only"],
         notice=lambda text: None if silent else screen.print(one_line(text), markup=False),
     )
     document = Redactor(project.secrets).value(audit.document())

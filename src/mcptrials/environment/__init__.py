@@ -2,16 +2,19 @@
 
 from mcptrials.environment.look import LiveServers
 from mcptrials.environment.reader import Reader, parse_reader
+from mcptrials.environment.readers.changes import ChangesReader
 from mcptrials.environment.readers.command import CommandReader
 from mcptrials.environment.readers.file import FileReader
 from mcptrials.environment.readers.python import PythonReader
 from mcptrials.environment.readers.sql import SqlReader
 from mcptrials.environment.readers.tool import ToolReader
 from mcptrials.environment.sharing import is_outside, resets_apart, shared_state
+from mcptrials.environment.snapshot import Snapshot, take_snapshot
 from mcptrials.environment.spec import EnvironmentSpec
 from mcptrials.environment.world import Environment, TrialPlaces
 
 __all__ = [
+    "ChangesReader",
     "CommandReader",
     "Environment",
     "EnvironmentSpec",
@@ -19,6 +22,7 @@ __all__ = [
     "LiveServers",
     "PythonReader",
     "Reader",
+    "Snapshot",
     "SqlReader",
     "ToolReader",
     "TrialPlaces",
@@ -26,4 +30,5 @@ __all__ = [
     "parse_reader",
     "resets_apart",
     "shared_state",
+    "take_snapshot",
 ]

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from mcptrials.encoding import dump_text
 from mcptrials.environment.remains import ReadError
+from mcptrials.environment.snapshot import Snapshot
 from mcptrials.protocols import CallResult, Place
 
 _KEY = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -38,6 +39,7 @@ class Look:
     load: Callable[[str], Any]
     """The plug of a name: what a reader needs and the package does not import by itself."""
     servers: LiveServers | None = None
+    pristine: Snapshot | None = None
 
     def fill(self, text: str, form: Callable[[str], str] = str) -> str:
         """`text` with places expanded and each bound name put in its form; what a name brings is not filled again."""

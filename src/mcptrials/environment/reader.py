@@ -11,6 +11,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from mcptrials.environment.command import last_line, run_command
 from mcptrials.environment.look import Look
+from mcptrials.environment.readers.changes import ChangesReader
 from mcptrials.environment.readers.command import CommandReader
 from mcptrials.environment.readers.file import FileReader
 from mcptrials.environment.readers.http import HttpReader
@@ -23,7 +24,7 @@ from mcptrials.frozen import inside_problem, unknown_key, wrong_key
 
 __all__ = ["KINDS", "ReadError", "Reader", "attempt", "last_line", "parse_reader", "run_command"]
 
-Reader = SqlReader | FileReader | CommandReader | ToolReader | HttpReader | PythonReader
+Reader = SqlReader | FileReader | CommandReader | ToolReader | HttpReader | PythonReader | ChangesReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ KINDS: Mapping[str, _Kind] = {
     "tool": _Kind(ToolReader, "name"),
     "http": _Kind(HttpReader, "url"),
     "python": _Kind(PythonReader, "function"),
+    "changes": _Kind(ChangesReader, "places"),
 }
 
 

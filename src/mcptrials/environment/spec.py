@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError, field_validator
 
 from mcptrials.environment.reader import Reader, parse_reader
+from mcptrials.environment.readers.changes import ChangesReader
 from mcptrials.environment.readers.command import CommandReader
 from mcptrials.environment.readers.sql import SqlReader
 from mcptrials.environment.readers.tool import ToolReader
@@ -50,7 +51,10 @@ class EnvironmentSpec(UserData):
     @classmethod
     def _parts_can_be_read(cls, value: Any) -> Any:
         for index, part in enumerate(value):
-            if isinstance(_reader(index, part), ToolReader):
+            reader = _reader(index, part)
+            if isinstance(reader, ChangesReader):
+                raise wrong_key(index, "the hash is of what every trial starts from; name the files themselves")
+            if isinstance(reader, ToolReader):
                 raise wrong_key(index, "no server runs yet when the state is hashed; read what the server reads")
         return value
 

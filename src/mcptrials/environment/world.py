@@ -22,6 +22,7 @@ from mcptrials.environment.readers.command import CommandReader
 from mcptrials.environment.readers.file import FileReader
 from mcptrials.environment.readers.sql import SqlReader
 from mcptrials.environment.remains import ReadError, inode, refuse_other_dir
+from mcptrials.environment.snapshot import Snapshot
 from mcptrials.environment.spec import EnvironmentSpec
 from mcptrials.errors import HarnessError, UsageError
 from mcptrials.protocols import Place, StateQuery, WireLog
@@ -99,6 +100,8 @@ class Environment:
         load: gives the plug of a name: the user's function, or what a reader needs beside this package.
         """
         self.spec, self.project_dir, self._load = spec, project_dir, load or _no_plug
+        self.pristine: Snapshot | None = None
+        """What every trial starts from, if a reader of changes has to know."""
 
     def fingerprint(self) -> str:
         """Hash of fixtures (by content), reset steps and readers.
@@ -203,7 +206,7 @@ class Environment:
         return (parse_reader(query.read), {}) if query.read else self.spec.find_reader(query.text)
 
     def _look(self, place: Place, bound: Mapping[str, str] | None = None, servers: LiveServers | None = None) -> Look:
-        return Look(place, bound or {}, self._load, servers)
+        return Look(place, bound or {}, self._load, servers, self.pristine)
 
     async def check(self, place: Place) -> str | None:
         """Prepares once and hashes: the pristine state that every trial must start from.

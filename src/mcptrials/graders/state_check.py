@@ -11,7 +11,7 @@ from mcptrials.encoding import canonical_hash, dump_text
 from mcptrials.frozen import UserData
 from mcptrials.graders.answer import same_decimal
 from mcptrials.graders.exact_answer import plain_text
-from mcptrials.jsonpath import parse_path, pick
+from mcptrials.jsonpath import check_pick, pick
 from mcptrials.protocols import GradeInput, Judgement, StateQuery
 from mcptrials.task import Task
 
@@ -65,7 +65,7 @@ class StateCheck(UserData):
     @classmethod
     def _path_parses(cls, value: str | None) -> str | None:
         if value is not None:
-            parse_path(value)
+            check_pick(value)
         return value
 
     @model_validator(mode="after")

@@ -59,7 +59,7 @@ class Loop(UserData):
     ) -> HostResult:
         async with AsyncExitStack() as stack:
             sessions = {
-                name: await stack.enter_async_context(context.open_session(name, channel, _hooks(name, context)))
+                name: await stack.enter_async_context(context.open_session(name, channel, hooks(name, context)))
                 for name, channel in servers.items()
             }
             toolbox = Toolbox(sessions, context)
@@ -172,7 +172,9 @@ class _Budget:
         return limit
 
 
-def _hooks(server: str, context: HostContext) -> SessionHooks:
+def hooks(server: str, context: HostContext) -> SessionHooks:
+    """What a server does besides answering becomes events of the trial."""
+
     def violation(what: str, detail: str) -> None:
         context.emit(ContractViolation(at_ms=context.clock.now_ms(), server=server, what=what, detail=detail))
 

@@ -229,6 +229,8 @@ class ProjectConfig(UserData):
     seed: int = 0
     max_invalid: float = Field(default=0.05, ge=0, le=1)
     keep_trial_dirs: bool = False
+    broken_tasks: Literal["refuse", "run"] = "refuse"
+    """Whether a run begins though a task of it is broken."""
     use: Literal["retry", "unattended"] | None = None
     """Which of pass@k and pass^k heads the report."""
     runs: FileName = "runs"

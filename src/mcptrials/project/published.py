@@ -34,6 +34,7 @@ _SAID = {
     "ProjectConfig.seed": "Decides the order of trials and their seeds.",
     "ProjectConfig.max_invalid": "The share of trials not scored above which a run is incomplete.",
     "ProjectConfig.keep_trial_dirs": "Whether the directories of trials are kept.",
+    "ProjectConfig.broken_tasks": "Whether a run begins though a task of it is broken, as `mcptrials check` finds it.",
     "ProjectConfig.runs": "Where run folders are written.",
     "ServerConfig.command": "The program of a server on stdio; {trial_dir}, {project_dir} and {python} are filled in.",
     "ServerConfig.args": "Its arguments.",

@@ -131,7 +131,7 @@ def _task(entry: _Entry, config: ProjectConfig, project_dir: Path) -> Task:
     environment = config.environment_of(task)
     check = partial(check_reader, config=config, project_dir=project_dir)
     for inner, _, grader in graders:
-        _check_queries(entry, inner, grader.needs(task), environment, check)
+        _check_queries(entry, inner, _needs(entry, inner, grader, task), environment, check)
     if task.expects == "abstain" and not any(spec.type == "no_tool_call" for spec in task.graders):
         return task.model_copy(update={"graders": (*task.graders, GraderSpec(type="no_tool_call"))})
     if not any(grader.default_gate if spec.gate is None else spec.gate for _, spec, grader in graders):
@@ -188,6 +188,13 @@ def _checked_grader(entry: _Entry, inner: Keys, spec: GraderSpec, project_dir: P
         raise explain(entry.source, exc, lambda key: entry.place((*inner, *key)), _SPEC_KEYS) from exc
     except (TypeError, ValueError) as exc:
         raise entry.error(f"grader {spec.type!r} does not take these settings: {describe(exc)}", *inner) from exc
+
+
+def _needs(entry: _Entry, inner: Keys, grader: Grader, task: Task) -> Sequence[StateQuery]:
+    try:
+        return grader.needs(task)
+    except ValueError as exc:
+        raise entry.error(str(exc), *inner, hint="add it, or take another grader") from exc
 
 
 def make_grader(spec: GraderSpec, project_dir: Path) -> Grader:

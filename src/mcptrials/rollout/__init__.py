@@ -2,6 +2,19 @@
 
 from mcptrials.rollout.bench import ArmBench, Bench, Promised, TaskBench
 from mcptrials.rollout.clock import TrialClock
-from mcptrials.rollout.rollout import run_trial
+from mcptrials.rollout.log import TrialLog
+from mcptrials.rollout.recording import Ended
+from mcptrials.rollout.rollout import attempt, grade, run_trial
 
-__all__ = ["ArmBench", "Bench", "Promised", "TaskBench", "TrialClock", "run_trial"]
+__all__ = [
+    "ArmBench",
+    "Bench",
+    "Ended",
+    "Promised",
+    "TaskBench",
+    "TrialClock",
+    "TrialLog",
+    "attempt",
+    "grade",
+    "run_trial",
+]

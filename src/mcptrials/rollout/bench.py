@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from mcptrials.dialect import Dialect
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.errors import HarnessError
+from mcptrials.events import Event
 from mcptrials.models.patient import Pause
 from mcptrials.overrides import NOTHING, Overrides
 from mcptrials.presentation import ToolFilter
@@ -21,14 +22,15 @@ from mcptrials.protocols import (
     Server,
     ServerChannel,
     ServerSession,
+    StateQuery,
+    WireLog,
 )
 from mcptrials.redaction import Redactor
 from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
 from mcptrials.servers.spoken import Spoken
-from mcptrials.store import RunWriter
 from mcptrials.task import GraderSpec, Split, Task
-from mcptrials.trial import Arm
+from mcptrials.trial import Arm, StateValue, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,10 @@ class TaskBench:
     graders: tuple[tuple[GraderSpec, Grader], ...]
     filters: Mapping[str, Mapping[str, ToolFilter]]
     """Which tools are shown: by variant, then by server."""
+    queries: tuple[StateQuery, ...] = ()
+    """What the graders ask for of the state, each once."""
+    reference_state: Mapping[str, StateValue] = field(default_factory=dict)
+    """What the task's reference leaves, by the keys of the queries for it."""
 
     async def make_clean(self, place: Place) -> None:
         """Puts the world of a trial in its place.
@@ -62,6 +68,25 @@ class Promised:
 
     version: str | None
     tools_hash: str
+
+
+class TrialFiles(Protocol):
+    """Where the events and frames of one trial go."""
+
+    @property
+    def transcript(self) -> str: ...
+
+    def write(self, event: Event) -> None: ...
+
+    def wire(self, server: str) -> WireLog: ...
+
+    def close(self) -> None: ...
+
+
+class TrialWriter(Protocol):
+    """Opens the files of each trial."""
+
+    def open_trial(self, trial: Trial) -> TrialFiles: ...
 
 
 class SessionOpener(Protocol):
@@ -108,7 +133,7 @@ class Bench:
     tasks: Mapping[str, TaskBench]
     arms: Mapping[str, ArmBench]
     places: TrialPlaces
-    writer: RunWriter
+    writer: TrialWriter
     redactor: Redactor
     versions: Mapping[str, str]
     stop: Stop

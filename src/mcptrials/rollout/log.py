@@ -7,17 +7,17 @@ from pathlib import Path
 from mcptrials.errors import TrialError
 from mcptrials.events import Event, Failure, LimitReached, ModelReply, ModelRequest, StateRead
 from mcptrials.protocols import WireLog
-from mcptrials.rollout.bench import Bench
+from mcptrials.rollout.bench import TrialFiles
 from mcptrials.rollout.clock import TrialClock
 from mcptrials.servers.spoken import Overheard
 from mcptrials.transcript import Transcript
-from mcptrials.trial import StateValue, Trial
+from mcptrials.trial import StateValue
 
 
 class TrialLog:
     """Events, clock and files of one trial."""
 
-    def __init__(self, trial: Trial, bench: Bench) -> None:
+    def __init__(self, files: TrialFiles) -> None:
         self.clock = TrialClock()
         self.transcript = Transcript()
         self.started_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -27,7 +27,7 @@ class TrialLog:
         """What was said to each server so far."""
         self.trial_dir: str | None = None
         """Where the trial's directory is kept, if it is."""
-        self._files = bench.writer.open_trial(trial)
+        self._files = files
 
     @property
     def path(self) -> str:

@@ -20,6 +20,8 @@ from mcptrials.rollout.stage import Stage, stage
 from mcptrials.task import GraderSpec
 from mcptrials.trial import SERVER_STOPS, Decision, Grade, Outcome, StateValue, Trial, decide
 
+_NOT_REPLAYED = StateValue(error="the reference was not replayed")
+
 
 def _nobody() -> None:
     pass
@@ -37,8 +39,15 @@ async def run_trial(
     Raises:
         IncompleteError: the record could not be kept; the run stops.
     """
+    log = TrialLog(bench.writer.open_trial(trial))
+    return make_record(trial, bench, log, await attempt(trial, bench, log, spares, played))
+
+
+async def attempt(
+    trial: Trial, bench: Bench, log: TrialLog, spares: Spares | None = None, played: Callable[[], None] = _nobody
+) -> Ended:
+    """What came of a trial, whose events stand in its log; see `run_trial`."""
     task = bench.tasks[trial.task_id]
-    log = TrialLog(trial, bench)
     ended = Ended(None, [], Decision("invalid", "none", "cancelled"))
     try:
         with bench.stop.cancellable(), boundary(HarnessError, "bug", "the harness failed"):
@@ -46,14 +55,14 @@ async def run_trial(
                 outcome = await _play(trial, bench, log, here, played)
                 outcome = _with_state(outcome, await _read_state(task, log, here.place))
             given = GradeInput(task.task, outcome, log.transcript)
-            grades = [_grade(spec, grader, given) for spec, grader in task.graders]
+            grades = [grade(spec, grader, given) for spec, grader in task.graders]
             ended = Ended(outcome, grades, _decide(task, outcome, grades, log))
     except TrialError as failure:
         log.failed(failure)
         ended = Ended(None, [], Decision("invalid", failure.blame, failure.cause), failure.message)
     finally:
         log.close()
-    return make_record(trial, bench, log, ended)
+    return ended
 
 
 async def _play(trial: Trial, bench: Bench, log: TrialLog, here: Stage, played: Callable[[], None]) -> Outcome:
@@ -139,13 +148,14 @@ async def _read_state(
     task: TaskBench, log: TrialLog, place: Place, servers: LiveServers | None = None
 ) -> dict[str, StateValue]:
     """What graders ask for of the state behind the servers: while they still run, if given, or after their end."""
-    queries = {query.text: query for _, grader in task.graders for query in grader.needs(task.task)}
     state = {}
-    for text, query in queries.items():
-        if task.environment.is_read_before_close(query) == (servers is not None):
+    for query in task.queries:
+        if query.of == "reference":
+            state[query.key] = task.reference_state.get(query.key, _NOT_REPLAYED)
+        elif task.environment.is_read_before_close(query) == (servers is not None):
             began_ms = log.clock.now_ms()
-            state[text] = await task.environment.read(query, place, servers)
-            log.state_read(text, state[text], began_ms)
+            state[query.key] = await task.environment.read(query, place, servers)
+            log.state_read(query.key, state[query.key], began_ms)
     return state
 
 
@@ -153,7 +163,7 @@ def _with_state(outcome: Outcome, state: Mapping[str, StateValue]) -> Outcome:
     return outcome.model_copy(update={"state": {**outcome.state, **state}})
 
 
-def _grade(spec: GraderSpec, grader: Grader, given: GradeInput) -> Grade:
+def grade(spec: GraderSpec, grader: Grader, given: GradeInput) -> Grade:
     """A grader that fails has not graded: None with the reason, never a failed trial."""
     gate = grader.default_gate if spec.gate is None else spec.gate
     try:

@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from mcptrials import plugins
-from mcptrials.environment import Environment, Reader, TrialPlaces
-from mcptrials.errors import ServerError
+from mcptrials.dialect import EXACT
+from mcptrials.environment import ChangesReader, Environment, Reader, Snapshot, TrialPlaces
+from mcptrials.errors import ServerError, UsageError
 from mcptrials.executors.local import Slots
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
@@ -16,6 +17,7 @@ from mcptrials.project import HostConfig, ModelConfig, Project, ServerConfig, ma
 from mcptrials.protocols import Host, KnowsTasks, Model, OpenSession, Server, ServerChannel, ServerSession, SessionHooks
 from mcptrials.redaction import Redactor
 from mcptrials.rollout import ArmBench, Bench, Promised, TaskBench
+from mcptrials.rollout.bench import TrialWriter
 from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
 from mcptrials.runner import preflight
@@ -23,12 +25,14 @@ from mcptrials.runner.apart import Apart
 from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
+from mcptrials.runner.rehearsal import NoModel, Rehearsal, Unwritten
 from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning, unseen_warning
+from mcptrials.runner.soundness import found_broken, refuse_broken, unfit_answers
+from mcptrials.runner.standins import RESTRAINED, can_be_tried, passing_idly
 from mcptrials.runner.watchdog import watched
 from mcptrials.servers.confinement import Confinement
-from mcptrials.store import RunWriter
 from mcptrials.task import Suite, Task
-from mcptrials.trial import Trial
+from mcptrials.trial import Arm, StateValue, Trial
 
 
 class Workshop:
@@ -41,6 +45,8 @@ class Workshop:
         self.facts: dict[str, dict[str, ServerFacts]] = {}
         self._models: dict[str, Model] = {}
         self._pristine: dict[str, str | None] = {}
+        self._snapshots: dict[str, Snapshot] = {}
+        self._reference_states: dict[str, dict[str, StateValue]] = {}
         load = partial(plugins.load, "readers", project_dir=project.dir)
         self._environments = {
             task.id: Environment(project.environment(task), project.dir, load) for task in suite.tasks
@@ -89,10 +95,8 @@ class Workshop:
             await preflight.run_commands(self.project, place)
         finally:
             self.places.remove(place)
-        for task_id, environment in self._environments.items():
-            fingerprint = self._fingerprints[task_id]
-            if fingerprint not in self._pristine:
-                self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
+        for task in self.suite.tasks:
+            await self.try_environment(task)
         if warning := self.sharing_warning():
             self._listener.warn(warning)
         for model in self._models.values():
@@ -100,6 +104,83 @@ class Workshop:
                 model.check_tasks(task.id for task in self.suite.tasks)
         for variant in self.project.config.variants:
             await self._check_variant(variant)
+        await self._replay_references()
+
+    async def try_environment(self, task: Task) -> None:
+        """Finds out what a task's trials start from; tasks of one environment share it.
+
+        Raises:
+            UsageError: it cannot be made, or not alike twice.
+        """
+        fingerprint, environment = self._fingerprints[task.id], self._environments[task.id]
+        if fingerprint not in self._pristine:
+            self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
+        if any(isinstance(reader, ChangesReader) for reader in self._readers(task)):
+            await self.watch(task)
+
+    def was_tried(self, task: Task) -> bool:
+        """Whether it is known what a task's trials start from."""
+        return self._fingerprints[task.id] in self._pristine
+
+    async def watch(self, task: Task) -> None:
+        """Has it known from now on what every trial of a task starts from, so that changes can be told.
+
+        Raises:
+            UsageError: there is too much, or it cannot be read.
+        """
+        fingerprint, environment = self._fingerprints[task.id], self._environments[task.id]
+        if fingerprint not in self._snapshots:
+            self._snapshots[fingerprint] = await preflight.pristine_snapshot(environment, self.places)
+        environment.pristine = self._snapshots[fingerprint]
+
+    async def refuse_broken(self) -> None:
+        """The quick part of what `check` does, with what that found the last time.
+
+        Raises:
+            UsageError: a task is broken, and the project does not say to run it.
+        """
+        if self.project.config.broken_tasks == "run":
+            return
+        benches = [self.task_bench(task) for task in self.suite.tasks]
+        idle = await self.passing_idly([bench for bench in benches if bench.task.expects not in RESTRAINED])
+        refuse_broken(unfit_answers(benches) | found_broken(self.project, benches) | idle)
+
+    async def passing_idly(self, benches: Sequence[TaskBench]) -> dict[str, str]:
+        """By task, what passes it though nothing is done."""
+        tried = [bench for bench in benches if can_be_tried(bench.task)]
+        return await passing_idly(tried, self.project.suite, self.places)
+
+    async def _replay_references(self) -> None:
+        """For graders that compare with the state which a reference leaves: of the first variant with servers."""
+        tasks = [task for task in self.suite.tasks if self._asks_for_reference(task)]
+        variant = next((name for name, facts in self.facts.items() if facts), None)
+        if tasks and variant is None:
+            raise UsageError(
+                f"task {tasks[0].id!r} needs servers to replay its reference", hint="add a variant with servers"
+            )
+        if tasks and variant:
+            rehearsal = self.rehearsal(variant)
+            for number, task in enumerate(tasks):
+                self._listener.notice(f"replaying the reference of {task.id} ({number + 1} of {len(tasks)})")
+                self._reference_states[task.id] = await rehearsal.reference_state(task)
+
+    def _asks_for_reference(self, task: Task) -> bool:
+        graders = [make_grader(spec, self.project.dir) for spec in task.graders]
+        return any(query.of == "reference" for grader in graders for query in grader.needs(task))
+
+    def rehearsal(self, variant: str) -> Rehearsal:
+        """Plays tasks on a variant's servers, which were tried before."""
+        arm = ArmBench(
+            arm=Arm(variant=variant, host="replay", model="none"),
+            model=NoModel(),
+            pause=Pause(),
+            settings={},
+            dialect=EXACT,
+            host=self._host(HostConfig(host="mcptrials.hosts.replay:Replay")),
+            **self._connected(variant),
+        )
+        tools = [(name, tool) for name, each in self.facts[variant].items() for tool in each.tools]
+        return Rehearsal(self.bench({"run_id": "rehearsal", "split": "train"}, Unwritten()), arm, tools)
 
     async def ask_models(self) -> None:
         """One request to each language model: the first that may cost something.
@@ -115,7 +196,12 @@ class Workshop:
             if warning:
                 self._listener.warn(warning)
 
-    async def _check_variant(self, variant: str) -> None:
+    async def try_variant(self, variant: str) -> None:
+        """Starts a variant's servers once.
+
+        Raises:
+            UsageError: one does not start, or lists tools that no client can use.
+        """
         configs = self.project.config.servers_of(variant)
         self._apart.ahead(configs, self.slots().total)
         self._listener.notice(f"starting {', '.join(configs) or 'no server'} ({variant})")
@@ -125,6 +211,10 @@ class Workshop:
             servers, configs, environment, self.places, self.project.config.limits.connect_seconds
         )
         self.facts[variant] = {name: self._maker.with_start(each, configs[name]) for name, each in facts.items()}
+
+    async def _check_variant(self, variant: str) -> None:
+        await self.try_variant(variant)
+        configs, facts = self.project.config.servers_of(variant), self.facts[variant]
         for task in self.suite.tasks:
             preflight.refuse_unknown_tools(self.facts[variant], self._readers(task))
         overrides = self.project.overrides_of(variant)
@@ -205,12 +295,12 @@ class Workshop:
         model_of = {arm_id: _key(model) for arm_id, (_, model, _) in self.project.arms().items()}
         return Slots(min(config.concurrency, sum(limits.values())), model_of, limits)
 
-    def bench(self, manifest: Mapping[str, Any], writer: RunWriter) -> Bench:
+    def bench(self, manifest: Mapping[str, Any], writer: TrialWriter) -> Bench:
         return Bench(
             run_id=manifest["run_id"],
             split=manifest["split"],
             suite_hash=self.suite.hash,
-            tasks={task.id: self._task_bench(task) for task in self.suite.tasks},
+            tasks={task.id: self.task_bench(task) for task in self.suite.tasks if self.was_tried(task)},
             arms=self._arm_benches(),
             places=self.places,
             writer=writer,
@@ -220,16 +310,20 @@ class Workshop:
             starts=Starts(),
         )
 
-    def _task_bench(self, task: Task) -> TaskBench:
+    def task_bench(self, task: Task) -> TaskBench:
+        """A task with what its trials need; its environment was tried before."""
         fingerprint, config = self._fingerprints[task.id], self.project.config
+        graders = tuple((spec, make_grader(spec, self.project.dir)) for spec in task.graders)
         return TaskBench(
             task=task,
             environment=self._environments[task.id],
             environment_hash=fingerprint,
             pristine_hash=self._pristine[fingerprint],
             limits=self.project.limits(task),
-            graders=tuple((spec, make_grader(spec, self.project.dir)) for spec in task.graders),
+            graders=graders,
+            queries=tuple({query.key: query for _, each in graders for query in each.needs(task)}.values()),
             filters={variant: self._filters(task, config.servers_of(variant)) for variant in config.variants},
+            reference_state=self._reference_states.get(task.id, {}),
         )
 
     def _arm_benches(self) -> dict[str, ArmBench]:
@@ -240,18 +334,24 @@ class Workshop:
                 host=self._host(host),
                 model=self._models[_key(model)],
                 pause=pauses[_key(model)],
-                servers=self._servers[arm.variant],
-                open_session=partial(_opener, self.facts[arm.variant], self.project.config.servers_of(arm.variant)),
-                continue_session=plugins.load("servers", "continuation"),
                 settings=model.settings,
                 dialect=model.dialect,
                 ahead=self._apart.ahead(self.project.config.servers_of(arm.variant), self.slots().total),
-                promised={
-                    name: Promised(each.version, each.tools_hash) for name, each in self.facts[arm.variant].items()
-                },
                 overrides=self.project.overrides_of(arm.variant),
+                **self._connected(arm.variant),
             )
             for arm_id, (arm, model, host) in self.project.arms().items()
+            if _key(model) in self._models
+        }
+
+    def _connected(self, variant: str) -> dict[str, Any]:
+        """What an arm has of its variant."""
+        facts = self.facts[variant]
+        return {
+            "servers": self._servers[variant],
+            "open_session": partial(_opener, facts, self.project.config.servers_of(variant)),
+            "continue_session": plugins.load("servers", "continuation"),
+            "promised": {name: Promised(each.version, each.tools_hash) for name, each in facts.items()},
         }
 
     def _host(self, config: HostConfig) -> Host:

@@ -66,11 +66,11 @@ def make_manifest(
             if each.hash
         },
         "servers": {name: server.model_dump(mode="json") for name, server in config.servers.items()},
-        "server_hashes": _server_hashes(project),
+        "server_hashes": server_hashes(project),
     }
 
 
-def _server_hashes(project: Project) -> dict[str, str]:
+def server_hashes(project: Project) -> dict[str, str]:
     """How the servers are started; not the values of variables and headers, which may be secrets that change."""
     return {
         f"{server} of {variant}": canonical_hash(

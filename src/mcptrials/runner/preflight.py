@@ -1,6 +1,7 @@
 """Deterministic checks before any spend: the project's commands, the environment, the servers, the models."""
 
 import inspect
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -9,10 +10,11 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import anyio
+from anyio import to_thread
 
 from mcptrials import plugins
 from mcptrials.dialect import adapt
-from mcptrials.environment import Environment, Reader, ToolReader, TrialPlaces
+from mcptrials.environment import Environment, Reader, Snapshot, ToolReader, TrialPlaces, take_snapshot
 from mcptrials.environment.command import last_line, run_command
 from mcptrials.environment.remains import ReadError
 from mcptrials.errors import HarnessError, ProviderError, ServerError, TrialError, UsageError
@@ -105,6 +107,23 @@ async def pristine_hash(environment: Environment, places: TrialPlaces) -> str | 
         what = "two resets give two states: their hashes differ"
         raise UsageError(what, where="environment", hint="make 'reset' deterministic or narrow 'state_hash'")
     return hashes[0]
+
+
+async def pristine_snapshot(environment: Environment, places: TrialPlaces) -> Snapshot:
+    """All that a trial starts from, for readers of changes.
+
+    Raises:
+        UsageError: it cannot be made or read.
+    """
+    place = places.make(no_wire)
+    try:
+        await environment.check(place)
+        return await to_thread.run_sync(take_snapshot, place.trial_dir)
+    except (HarnessError, ReadError, OSError, ValueError, sqlite3.Error) as exc:
+        what = f"what a trial changes cannot be found out: {exc}"
+        raise UsageError(what, where="environment", hint="mend it, or take another grader") from exc
+    finally:
+        places.remove(place)
 
 
 async def try_servers(

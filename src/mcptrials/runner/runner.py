@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from mcptrials.errors import McptrialsError, UsageError
-from mcptrials.executors.local import LocalExecutor, Slots
+from mcptrials.executors.local import LocalExecutor
 from mcptrials.matrix import owed, plan
 from mcptrials.project import Project
 from mcptrials.project.secrets import refuse_in_names
@@ -87,11 +87,12 @@ async def _begin(project: Project, options: RunOptions, listener: Listener, reda
             what = "draft task is" if drafts == 1 else "draft tasks are"
             listener.warn(f"{drafts} {what} left out; remove 'draft: true' from a task to run it")
         await workshop.check()
+        await workshop.refuse_broken()
         await _confirm(workshop, manifest, (trials, trials), listener)
         frozen = with_servers(manifest, workshop.facts)
         with RunWriter.create(project.runs_dir, frozen, redactor, workshop.places.root) as writer:
             try:
-                return await _run_trials(trials, workshop.bench(manifest, writer), workshop.slots(), listener)
+                return await _run_trials(trials, workshop, (manifest, writer), listener)
             except UsageError:
                 writer.discard_if_empty()
                 raise
@@ -114,7 +115,7 @@ async def _go_on(
             await workshop.check()
             check_same_servers(beginning.manifest, writer.as_written(with_servers(manifest, workshop.facts)))
             await _confirm(workshop, manifest, (trials, rest), listener)
-            return await _run_trials(rest, workshop.bench(manifest, writer), workshop.slots(), listener)
+            return await _run_trials(rest, workshop, (manifest, writer), listener)
 
 
 @asynccontextmanager
@@ -168,7 +169,10 @@ def _as_begun(beginning: Run, options: RunOptions) -> RunOptions:
     )
 
 
-async def _run_trials(trials: Sequence[Trial], bench: Bench, slots: Slots, listener: Listener) -> RunResult:
+async def _run_trials(
+    trials: Sequence[Trial], workshop: Workshop, begun: tuple[Mapping[str, Any], RunWriter], listener: Listener
+) -> RunResult:
+    bench, slots, writer = workshop.bench(*begun), workshop.slots(), begun[1]
     in_flight: set[str] = set()
     ahead = min(slots.total, bench.starts.size) if any(arm.ahead for arm in bench.arms.values()) else 0
     closing = slots.total if ahead else 0
@@ -184,7 +188,7 @@ async def _run_trials(trials: Sequence[Trial], bench: Bench, slots: Slots, liste
             in_flight.discard(trial.name)
 
     async def keep(record: Record) -> None:
-        listener.recorded(await bench.writer.append(record))
+        listener.recorded(await writer.append(record))
 
     async with anyio.create_task_group() as tasks:
         if threading.current_thread() is threading.main_thread():
@@ -200,7 +204,7 @@ async def _run_trials(trials: Sequence[Trial], bench: Bench, slots: Slots, liste
         tasks.cancel_scope.cancel()
     if failure:
         raise failure
-    return RunResult(Run.load(bench.writer.folder), stopped=bench.stop.asked)
+    return RunResult(Run.load(writer.folder), stopped=bench.stop.asked)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ def select_tasks(suite: Suite, split: Split, only: str | None) -> Suite:
         raise UsageError(
             f"the suite has no {split} task", hint=f"give a task 'split: {split}' or choose another --split"
         )
-    chosen = tasks if only is None else _picked(tasks, split, only)
+    chosen = tasks if only is None else pick(tasks, only, f"{split} task")
     ready = tuple(task for task in chosen if not task.draft)
     if not ready:
         ids = ", ".join(task.id for task in chosen[:8])
@@ -40,7 +40,12 @@ def count_drafts(suite: Suite, split: Split) -> int:
     return sum(task.draft and task.split == split for task in suite.tasks)
 
 
-def _picked(tasks: Sequence[Task], split: Split, only: str) -> list[Task]:
+def pick(tasks: Sequence[Task], only: str, noun: str = "task") -> list[Task]:
+    """The tasks that an expression picks.
+
+    Raises:
+        UsageError: there is none.
+    """
     items = [item.strip() for item in only.split(",") if item.strip()]
     wanted = [item for item in items if not item.startswith("!")]
     unwanted = [item.removeprefix("!") for item in items if item.startswith("!")]
@@ -52,7 +57,7 @@ def _picked(tasks: Sequence[Task], split: Split, only: str) -> list[Task]:
     ]
     if not chosen:
         ids = ", ".join(task.id for task in tasks[:8])
-        raise UsageError(f"--only {only!r} picks no {split} task", hint=f"ids begin with: {ids}")
+        raise UsageError(f"--only {only!r} picks no {noun}", hint=f"ids begin with: {ids}")
     return chosen
 
 

@@ -5,13 +5,13 @@ from typing import Any
 from pydantic import ValidationInfo
 
 from mcptrials.encoding import parse_foreign
-from mcptrials.jsonpath import parse_path, pick
+from mcptrials.jsonpath import check_pick, pick
 
 
 def check_path(path: str | None, info: ValidationInfo) -> str | None:
     """A path is one into JSON, and it parses."""
     if path is not None:
-        parse_path(path)
+        check_pick(path)
         if not {"json", "structured"} & {info.data.get("as_"), info.data.get("value")}:
             raise ValueError("'path' leads into JSON only")
     return path

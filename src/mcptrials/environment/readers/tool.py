@@ -12,7 +12,7 @@ from mcptrials.environment.readers.json_value import at_path, json_value
 from mcptrials.environment.remains import MAX_BYTES, TIMEOUT_S, ReadError
 from mcptrials.errors import ServerError
 from mcptrials.frozen import UserData
-from mcptrials.jsonpath import parse_path
+from mcptrials.jsonpath import check_pick
 
 _SHOWN = 300
 
@@ -34,7 +34,7 @@ class ToolReader(UserData):
     @classmethod
     def _path_parses(cls, value: str | None) -> str | None:
         if value is not None:
-            parse_path(value)
+            check_pick(value)
         return value
 
     def names(self) -> set[str]:
