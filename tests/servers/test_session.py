@@ -259,7 +259,7 @@ STATUSES: Mapping[str, tuple[str, list[str]]] = {  # by fault: the call's status
     "bad_utf8": ("ok", ["invalid_utf8"]),
     "surrogate": ("ok", []),
     "control": ("ok", []),
-    "ask": ("ok", []),
+    "ask": ("ok", ["undeclared_capability"]),
     "image": ("ok", []),
     "resource_link": ("ok", []),
     "unknown_block": ("ok", []),
@@ -286,15 +286,18 @@ STATUSES: Mapping[str, tuple[str, list[str]]] = {  # by fault: the call's status
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_every_answer_has_its_status_at_once_and_the_session_goes_on(era: str, tmp_path: Path) -> None:
     found = {}
+    # Only modern servers may ask for input in a result; this one never has enough.
+    asks = {"input_required": ("input_required", ["flood"])} if era == "modern" else {}
+    expected = {**STATUSES, **asks}
     with anyio.fail_after(30):
         async with talking(faulty(era=era), tmp_path) as talk:
-            for fault in STATUSES:
+            for fault in expected:
                 name, _, value = fault.partition("=")
                 answer = await misbehave(talk, name, value)
                 assert (await talk.session.call("echo", {"text": "hi"}, 10)).status == "ok"
                 found[fault] = answer.status, talk.breaches
                 talk.violations.clear()
-    assert found == STATUSES
+    assert found == expected
 
 
 async def test_an_error_of_the_server_is_not_taken_for_one_of_the_client(tmp_path: Path) -> None:
