@@ -198,10 +198,10 @@ async def test_results_are_kept_as_they_came_over_the_wire(tmp_path: Path) -> No
 
 async def test_breaches_of_the_protocol_are_events_and_counted(tmp_path: Path) -> None:
     played = await play(tmp_path, misbehave("noise"), misbehave("no_version"), misbehave("input_required"), DONE)
-    expected = ["stdout_not_json", "malformed_message", "stdout_not_json", "malformed_message", "malformed_result"]
+    expected = ["stdout_not_json", "malformed_message", "stdout_not_json", "malformed_message", "endless_input"]
     assert breaches(played.transcript) == expected
     assert played.record.contract_violations == 5
-    assert played.record.server_faults == ("stdout_not_json", "malformed_message", "malformed_result")
+    assert played.record.server_faults == ("stdout_not_json", "malformed_message", "endless_input")
     assert played.record.verdict == "passed"
 
 

@@ -287,7 +287,7 @@ STATUSES: Mapping[str, tuple[str, list[str]]] = {  # by fault: the call's status
 async def test_every_answer_has_its_status_at_once_and_the_session_goes_on(era: str, tmp_path: Path) -> None:
     found = {}
     # Only modern servers may ask for input in a result; this one never has enough.
-    asks = {"input_required": ("input_required", ["flood"])} if era == "modern" else {}
+    asks = {"input_required": ("input_required", ["endless_input"])} if era == "modern" else {}
     expected = {**STATUSES, **asks}
     with anyio.fail_after(30):
         async with talking(faulty(era=era), tmp_path) as talk:

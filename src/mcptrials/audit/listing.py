@@ -11,14 +11,12 @@ from mcptrials.audit.line import Level, Line
 from mcptrials.dialect import VALID, adapt
 from mcptrials.encoding import dump_text
 from mcptrials.errors import ServerError, boundary
-from mcptrials.presentation import RawTool
+from mcptrials.presentation import BYTES_PER_TOKEN, RawTool, amiss
 from mcptrials.project import ServerConfig
 from mcptrials.source import nearest
 
 SPEC_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """Spec 2026-07-28, server/tools: tool names SHOULD be of this form."""
-BYTES_PER_TOKEN = 4
-"""For English and JSON under the tokenizers of today; an estimate, and said to be one."""
 MANY_TOKENS = 20_000
 
 
@@ -57,6 +55,8 @@ def _unknown(tools: Sequence[RawTool], config: ServerConfig) -> Iterator[tuple[L
     for name in (*(config.tools.allow or ()), *config.tools.hide):
         if name not in names:
             yield "fail", f"it has no tool {name!r} to allow or hide", nearest(name, names) or "remove it"
+    for problem in amiss(config.tools.inject, tools):
+        yield "fail", f"it {problem}", "mend tools.inject"
 
 
 def _schemas(tool: RawTool) -> Iterator[str]:

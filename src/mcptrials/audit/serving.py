@@ -16,6 +16,7 @@ from mcptrials.presentation import RawTool, ToolFilter
 from mcptrials.project import ServerConfig
 from mcptrials.protocols import Limits, Place, Server, ServerExit, SessionHooks
 from mcptrials.runner.preflight import no_wire
+from mcptrials.servers.asking import Client
 
 STDERR_BYTES = 1 << 20
 """More of it, from a start and a few calls, is worth a word."""
@@ -89,8 +90,11 @@ async def _try(server: Server, ground: Ground, place: Place, served: Served, bre
     connect_s = ground.limits.connect_seconds
     async with AsyncExitStack() as stack:
         channel = await stack.enter_async_context(server.open(place))
+        client = Client(ground.config.client_policy, place.trial_dir)
         session = await stack.enter_async_context(
-            open_session(server.name, channel, breaches.hooks(), era=ground.config.era, connect_s=connect_s)
+            open_session(
+                server.name, channel, breaches.hooks(), era=ground.config.era, connect_s=connect_s, client=client
+            )
         )
         served.tools = tuple(session.tools)
         _tell_start(served, session)

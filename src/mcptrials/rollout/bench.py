@@ -58,9 +58,9 @@ class Promised:
 
 
 class SessionOpener(Protocol):
-    """Binds the connect deadline; the era is pinned by server."""
+    """Binds the connect deadline and the trial's directory; the era is pinned by server."""
 
-    def __call__(self, connect_s: float) -> OpenSession: ...
+    def __call__(self, connect_s: float, trial_dir: Path) -> OpenSession: ...
 
 
 class SessionContinuer(Protocol):

@@ -64,7 +64,7 @@ async def _play(trial: Trial, bench: Bench, log: TrialLog, place: Place) -> Outc
                 limits=task.limits,
                 clock=log.clock,
                 place=place,
-                open_session=arm.open_session(task.limits.connect_seconds),
+                open_session=arm.open_session(task.limits.connect_seconds, place.trial_dir),
                 filters=task.filters[arm.arm.variant],
                 settings=arm.settings,
                 dialect=arm.dialect,

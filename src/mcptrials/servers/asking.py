@@ -159,7 +159,7 @@ class Asking:
         fields = properties.items() if isinstance(properties, dict) else ()
         defaults = {name: field["default"] for name, field in fields if isinstance(field, dict) and "default" in field}
         filled, required = defaults | dict(content), schema.get("required")
-        missing = [name for name in required if name not in filled] if _are_names(required) else []
+        missing = isinstance(required, list) and any(name not in filled for name in required if isinstance(name, str))
         return {"action": "decline"} if missing else {"action": "accept", "content": filled}
 
     def _sampled(self, params: Mapping[str, Any]) -> dict[str, Any] | Refusal:
@@ -186,11 +186,7 @@ def asks_for_input(result: Any) -> bool:
 
 def _is_form(params: Mapping[str, Any]) -> bool:
     """Spec, client/elicitation: a request without a mode is for a form."""
-    return params.get("mode", "form") == "form"
-
-
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return bool(params.get("mode", "form") == "form")
 
 
 def _said(messages: Any) -> str:

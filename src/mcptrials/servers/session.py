@@ -332,7 +332,7 @@ class McpSession:
             if "requestState" in result:
                 params = params | {"requestState": result["requestState"]}
         asked.refused = f"it asked for input more than {MAX_ROUNDS} times"
-        self._hooks.violation("flood", asked.refused)
+        self._hooks.violation("endless_input", asked.refused)
         return result
 
     async def _give_up_on(self, number: int, timeout_s: float) -> None:
