@@ -301,6 +301,7 @@ class Faulty:
             if fault == "list_changed":
                 self.changed = True
                 write([CHANGED])
+                return FINE
             if fault == "late":
                 return self.later(float(value), number)
         try:
