@@ -193,6 +193,7 @@ async def test_pages_without_end_are_a_problem_and_no_hang(tmp_path: Path) -> No
     for fault, problem in (
         ("same_cursor", "the pages of tools/list do not end: cursor 'again' came twice or is no string"),
         ("endless_pages", "tools/list has more than 250 pages"),
+        ("number_cursor", "the pages of tools/list do not end: cursor 7 came twice or is no string"),
     ):
         with anyio.fail_after(20):
             async with talking(faulty(fault), tmp_path) as talk:
@@ -214,6 +215,17 @@ async def test_bad_tools_are_named_and_do_not_cost_the_good_ones(tmp_path: Path)
                 "tool 'echo' is listed twice",
             ]
             assert (await talk.session.call("echo", {"text": "hi"}, 10)).status == "ok"
+
+
+async def test_a_list_of_too_many_tools_is_cut_and_its_problems_are_told_in_short(tmp_path: Path) -> None:
+    with anyio.fail_after(30):
+        async with talking(faulty("many_tools=10001"), tmp_path) as talk:
+            assert len(talk.session.tools) == 10_000
+            assert talk.session.problems == ("tools/list has more than 10000 tools",)
+        async with talking(faulty("nameless_tools=5000"), tmp_path) as talk:
+            assert [tool["name"] for tool in talk.session.tools] == NAMES
+            assert len(talk.session.problems) == 101
+            assert talk.session.problems[-1] == "4900 more problems of the tool list"
 
 
 async def test_a_list_that_is_none_is_a_problem(tmp_path: Path) -> None:

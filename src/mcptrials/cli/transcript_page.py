@@ -18,12 +18,14 @@ from mcptrials.events import (
     ModelReply,
     PresentationChange,
     PromptGiven,
+    ServerAsked,
     ServerExited,
     ServerLog,
     ServerStarted,
     StateRead,
     ToolAnswered,
     ToolCalled,
+    ToolsListed,
 )
 from mcptrials.record import Record
 from mcptrials.store import Run
@@ -100,6 +102,11 @@ def _rest(event: Event, limit: int) -> Iterator[Line]:
             yield f"    shown differently ({event.policy}): {event.subject}{place}", "dim"
         case ContractViolation():
             yield f"[{_at(event)}] server {event.server} broke the protocol: {event.what}: {event.detail}", "yellow"
+        case ServerAsked():
+            got = _short(dump_text(event.answer), 200)
+            yield f"[{_at(event)}] {event.server} asked for {event.method} ({event.policy}): {got}", "yellow"
+        case ToolsListed():
+            yield f"[{_at(event)}] server {event.server} listed its tools again: {event.tool_count}", "dim"
         case ServerLog():
             yield f"[{_at(event)}] {event.server} {event.method}: {_short(dump_text(event.params), 200)}", "dim"
         case LimitReached():
@@ -149,6 +156,8 @@ def _reply(event: ModelReply, limit: int) -> Iterator[Line]:
 def _call(event: ToolCalled) -> Iterator[Line]:
     note = " (no such tool)" if event.unknown_tool else ""
     yield f"  → {event.tool}({_arguments(event)}){note}", "cyan"
+    if event.sent is not None:
+        yield f"    sent with what the project injects: {_short(dump_text(event.sent), 200)}", "dim"
     if event.argument_error:
         yield f"    does not fit the schema: {event.argument_error}", "yellow"
 

@@ -15,8 +15,8 @@ flood_stderr=MB.
 Of the handshake: silent (reads and never answers), refuse, bad_initialize, text_initialize, no_probe (ignores
 server/discover), other_version (wants to be asked again), locked_modern (as after a probe that came too late).
 Of the list: two_pages, endless_pages, same_cursor, number_cursor, bad_tools, odd_names, many_tools=COUNT,
-deep_schema=LEVELS, list_error, list_text, list_hang, promises (an output schema that misbehave does not keep to),
-tenants (echo also takes a tenant, which it needs), patterns (echo takes what a slow pattern fits).
+nameless_tools=COUNT, deep_schema=LEVELS, list_error, list_text, list_hang, promises (an output schema that misbehave
+does not keep to), tenants (echo also takes a tenant, which it needs), patterns (echo takes what a slow pattern fits).
 Of calls: crash=CODE, hang, late=SECONDS, wrong_id, duplicate, string_id, null_id, no_version, noise, bad_utf8,
 surrogate, control (NUL and U+2028), nan, overflow (1e999), deep=LEVELS, huge=MB, flood=COUNT (of notifications),
 close_stdout, two_outcomes (result and error), rpc_error, closed_error (-32000, as clients make it up), error_text,
@@ -212,6 +212,7 @@ PAGES: dict[str, Callable[[str | None], Any]] = {  # of the cursor
 }
 COUNTED: dict[str, Callable[[int], Any]] = {  # of tools or levels
     "many_tools": lambda count: {"tools": [*TOOLS, *(tool(f"tool_{number}") for number in range(count))]},
+    "nameless_tools": lambda count: {"tools": [*TOOLS, *[NAMELESS[0]] * count]},
     "deep_schema": lambda levels: {"tools": [tool("deep", nested(levels)), *TOOLS]},
 }
 KNOWN = {*START, *EARLY, *PAGES, *COUNTED, *CALL, *SIZED, *QUESTIONS, "ask_all", "list_changed", "late", "ignore_eof"}
