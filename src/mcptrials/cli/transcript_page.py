@@ -102,13 +102,6 @@ def _rest(event: Event, limit: int) -> Iterator[Line]:
             yield f"    shown differently ({event.policy}): {event.subject}{place}", "dim"
         case ContractViolation():
             yield f"[{_at(event)}] server {event.server} broke the protocol: {event.what}: {event.detail}", "yellow"
-        case ServerAsked():
-            got = _short(dump_text(event.answer), 200)
-            yield f"[{_at(event)}] {event.server} asked for {event.method} ({event.policy}): {got}", "yellow"
-        case ToolsListed():
-            yield f"[{_at(event)}] server {event.server} listed its tools again: {event.tool_count}", "dim"
-        case ServerLog():
-            yield f"[{_at(event)}] {event.server} {event.method}: {_short(dump_text(event.params), 200)}", "dim"
         case LimitReached():
             yield f"[{_at(event)}] limit reached: {event.limit} = {event.value:g}", "bold yellow"
         case FinalAnswer():
@@ -118,10 +111,24 @@ def _rest(event: Event, limit: int) -> Iterator[Line]:
             yield f"state of {event.query!r}: {_short(found, limit)}", "magenta"
         case Failure():
             yield f"[{_at(event)}] {event.blame}: {event.cause}: {event.message}", "bold red"
+        case ServerAsked() | ToolsListed() | ServerLog():
+            yield _told(event)
         case ServerExited() if event.how != "closed" or event.exit_code:
             code = "" if event.exit_code is None else f", exit code {event.exit_code}"
             yield f"[{_at(event)}] server {event.server} ended: {event.how}{code}", "yellow"
             yield from _indented(_short(event.stderr_tail.strip(), limit), "dim")
+
+
+def _told(event: ServerAsked | ToolsListed | ServerLog) -> Line:
+    """What a server says besides answering."""
+    match event:
+        case ServerAsked():
+            got = _short(dump_text(event.answer), 200)
+            return f"[{_at(event)}] {event.server} asked for {event.method} ({event.policy}): {got}", "yellow"
+        case ToolsListed():
+            return f"[{_at(event)}] server {event.server} listed its tools again: {event.tool_count}", "dim"
+        case ServerLog():
+            return f"[{_at(event)}] {event.server} {event.method}: {_short(dump_text(event.params), 200)}", "dim"
 
 
 def _prompt(event: PromptGiven) -> Iterator[Line]:
