@@ -164,6 +164,31 @@ async def test_what_a_crashed_server_started_does_not_outlive_it(tmp_path: Path)
     assert running(str(tmp_path)) == []
 
 
+HOLDS = "import os, subprocess; subprocess.Popen(['sleep', '60'])\n"
+
+
+@pytest.mark.parametrize("says", ["", "print('ready', flush=True)"])
+async def test_a_server_that_is_gone_has_ended_its_output_though_a_child_of_it_holds_that_open(
+    says: str, tmp_path: Path
+) -> None:  # C04, C06
+    with anyio.fail_after(5):
+        async with python(f"{HOLDS}{says}\nos._exit(3)").open(place(tmp_path)) as channel:
+            if says:
+                assert await channel.receive() == b"ready"
+            with pytest.raises(EOFError):
+                await channel.receive()
+            assert await channel.settle() == 3
+
+
+async def test_a_command_that_starts_the_server_and_goes_away_is_not_its_end(tmp_path: Path) -> None:
+    serves = "import sys, time; line = input(); time.sleep(0.5); print(line, flush=True); input()"
+    starts = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {serves!r}])"
+    with anyio.fail_after(10):
+        async with python(starts).open(place(tmp_path)) as channel:
+            await channel.send(b"hi")
+            assert await channel.receive() == b"hi"
+
+
 @pytest.mark.parametrize("fault", ["stray", "daemon"])
 async def test_one_server_closed_leaves_what_its_neighbour_started(fault: str, tmp_path: Path) -> None:
     before = sleeping()

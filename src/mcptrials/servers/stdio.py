@@ -62,6 +62,7 @@ class StdioServer(Frozen):
             channel = StdioChannel(process, wire, partial(lineage.end_descent, process.pid, root, temporary))
             async with background() as tasks:
                 tasks.start_soon(channel.drain_stderr)
+                tasks.start_soon(channel.notice_end)
                 try:
                     yield channel
                 finally:
