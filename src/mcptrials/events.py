@@ -90,6 +90,8 @@ class ToolsListed(Frozen):
     tool_count: int
     tools: tuple[ToolShown, ...]
     """All that the model sees from now on, of every server."""
+    error: str | None = None
+    """Why it did not come; then the tools are those from before."""
 
 
 class ServerAsked(Frozen):

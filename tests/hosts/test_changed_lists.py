@@ -90,6 +90,16 @@ async def test_a_changed_list_that_is_broken_is_recorded_and_costs_no_trial_by_i
     assert [fault for fault in played.record.server_faults if fault in faults][:1] == faults[:1]
 
 
+async def test_a_list_that_never_comes_is_the_servers_time_and_not_ours(tmp_path: Path) -> None:
+    program = LATER_BROKEN.replace("LATER", "time.sleep(60)").replace("import json, sys", "import json, sys, time")
+    server = {"command": "{python}", "args": ["-c", program], "era": "legacy", "list_changed": "refresh"}
+    limits = {"call_seconds": 60, "trial_seconds": 2}
+    played = await play(tmp_path, calls(call("go")), DONE, servers={"s": server}, limits=limits)
+    assert played.verdict == ("failed", "server", "limit:time")
+    (event,) = (event for event in played.transcript.events if isinstance(event, ToolsListed))
+    assert (event.error, len(event.tools)) == ("its changed tool list had not come when the trial ended", 1)
+
+
 def changing() -> Any:
     """A server of the SDK whose first call adds a tool, and that tells whoever listens."""
     bus = InMemorySubscriptionBus()

@@ -136,7 +136,7 @@ async def test_arguments_that_do_not_fit_the_schema_are_labelled_and_sent(tmp_pa
     assert played.record.argument_errors == 1
 
 
-async def test_names_that_providers_refuse_are_rewritten_and_lead_back(tmp_path: Path) -> None:
+async def test_names_that_providers_refuse_are_rewritten_and_lead_back(tmp_path: Path) -> None:  # C21
     shown = provider_name("has space")
     played = await play(tmp_path, calls(call(shown)), DONE, servers={"faulty": faulty("odd_names")})
     (prompt,) = (event for event in played.transcript.events if isinstance(event, PromptGiven))
@@ -212,7 +212,7 @@ async def test_a_broken_tool_list_is_recorded_in_every_trial_that_goes_on_withou
     assert played.record.server_faults == ("broken_tool_list",)
 
 
-async def test_an_output_schema_that_is_not_kept_is_a_breach_and_the_result_is_shown(tmp_path: Path) -> None:
+async def test_an_output_schema_that_is_not_kept_is_a_breach_and_the_result_is_shown(tmp_path: Path) -> None:  # C33
     turn = calls(*(call("misbehave", fault=each, value="") for each in ("structured_only", "image", "tool_error")))
     played = await play(tmp_path, turn, DONE, servers={"faulty": faulty("promises")})
     details = [each.detail for each in played.transcript.violations]

@@ -3,18 +3,25 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 import pytest
+from mcp.server import MCPServer
+from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
+from mcp_types import CreateMessageResult, ListRootsResult, SamplingMessage, TextContent
+from pydantic import BaseModel
 from tests.projects import DONE, misbehave, play
 from tests.projects import faulty as faulty_config
+from tests.servers.serving import serving
 from tests.servers.talking import Talk, faulty, python, talking
 
 from mcptrials.errors import UsageError
 from mcptrials.events import ServerAsked, ServerStarted
 from mcptrials.project import Project
 from mcptrials.servers.asking import MAX_ANSWERS, Answer, Client, ClientPolicy
+from mcptrials.servers.http import HttpServer
+from mcptrials.servers.in_process import in_process_server
 from mcptrials.servers.session import Era
 
 pytestmark = pytest.mark.anyio
@@ -201,6 +208,57 @@ for line in sys.stdin:
         async with talking(python(program), tmp_path) as talk:
             assert (await talk.session.call("ask", {}, 5)).status in ("input_required", "contract_violation")
             assert (await talk.session.call("other", {}, 5)).status == "ok"
+
+
+class Size(BaseModel):
+    size: int = 3
+
+
+async def _size() -> Elicit[Size]:
+    return Elicit("which size?", Size)
+
+
+async def _word() -> Sample:
+    return Sample([SamplingMessage(role="user", content=TextContent(type="text", text="say yes"))], max_tokens=9)
+
+
+async def _roots() -> ListRoots:
+    return ListRoots()
+
+
+def asking() -> MCPServer:
+    """A server of the SDK that asks for all three, each generation in its way."""
+    server = MCPServer("asking")
+
+    @server.tool()
+    async def everything(
+        size: Annotated[Size, Resolve(_size)],
+        word: Annotated[CreateMessageResult, Resolve(_word)],
+        roots: Annotated[ListRootsResult, Resolve(_roots)],
+    ) -> str:
+        assert isinstance(word.content, TextContent)
+        return f"{size.size} {word.content.text} {roots.roots[0].uri}"
+
+    return server
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("transport", ["object", "url"])
+async def test_a_server_of_the_sdk_gets_what_it_asks_for(transport: str, era: Era, tmp_path: Path) -> None:
+    answers = (Answer(to="yes", text="yes"),)
+    policy = {"elicitation": "accept-defaults", "sampling": "scripted", "roots": "trial_dir", "answers": answers}
+    with anyio.fail_after(20), serving(asking().streamable_http_app()) as served:
+        by_url = HttpServer("asking", served.url)
+        server = by_url if transport == "url" else in_process_server("asking", "tests:asking", asking)
+        async with talking(server, tmp_path, era=era, client=wanting(tmp_path, **policy)) as talk:
+            answer = await talk.session.call("everything", {}, 5)
+            assert answer.result["content"][0]["text"] == f"3 yes {tmp_path.as_uri()}"
+            assert sorted(each.method for each in talk.asked) == [
+                "elicitation/create",
+                "roots/list",
+                "sampling/createMessage",
+            ]
+            assert talk.violations == []
 
 
 def events(played: Any, kind: type) -> Iterator[Any]:

@@ -126,7 +126,8 @@ def _told(event: ServerAsked | ToolsListed | ServerLog) -> Line:
             got = _short(dump_text(event.answer), 200)
             return f"[{_at(event)}] {event.server} asked for {event.method} ({event.policy}): {got}", "yellow"
         case ToolsListed():
-            return f"[{_at(event)}] server {event.server} listed its tools again: {event.tool_count}", "dim"
+            what = event.error or event.tool_count
+            return f"[{_at(event)}] server {event.server} was asked for its tools again: {what}", "dim"
         case ServerLog():
             return f"[{_at(event)}] {event.server} {event.method}: {_short(dump_text(event.params), 200)}", "dim"
 
