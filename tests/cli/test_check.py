@@ -226,6 +226,7 @@ def test_a_server_that_fails_costs_none_of_the_others(tmp_path: Path, commands: 
         "changing": "listed other tools the second time",
         "once": "did not list its tools again within 3 s",
     }
+    assert failures["changing"].endswith("the second time: gone: a")
     assert said(data, "fail", subject="good") == []
 
 

@@ -79,7 +79,7 @@ def write(folder: Path) -> Project:
         "variants": {name: {"faulty": {"args": faulty(*faults)["args"]}} for name, faults in VARIANTS.items()},
         "environment": {},
         "models": ["scripted:script.json"],
-        "limits": {"call_seconds": 0.4, "turns": 4},
+        "limits": {"call_seconds": 2, "turns": 4},
         "tasks": ["tasks.json"],
         "trials": TRIALS,
         "concurrency": 8,

@@ -228,6 +228,13 @@ async def test_a_list_of_too_many_tools_is_cut_and_its_problems_are_told_in_shor
             assert talk.session.problems[-1] == "4900 more problems of the tool list"
 
 
+async def test_a_deep_schema_is_listed_as_far_as_messages_may_be_deep(tmp_path: Path) -> None:
+    with anyio.fail_after(20):
+        async with talking(faulty("deep_schema=90"), tmp_path) as talk:
+            assert [tool["name"] for tool in talk.session.tools] == ["deep", *NAMES]
+    assert "answered tools/list with what is no valid response" in await refused(tmp_path, "deep_schema=150")
+
+
 async def test_a_list_that_is_none_is_a_problem(tmp_path: Path) -> None:
     with anyio.fail_after(20):
         async with talking(faulty("list_text"), tmp_path) as talk:

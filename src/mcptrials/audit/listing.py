@@ -81,9 +81,10 @@ def _undescribed(label: str, tools: Sequence[RawTool]) -> list[Line]:
     bare = [tool["name"] for tool in tools if not str(tool.get("description") or "").strip()]
     if not bare:
         return []
-    named = ", ".join(bare[:5]) + (f" and {len(bare) - 5} more" if len(bare) > 5 else "")  # noqa: PLR2004
     fix = "say what each does; models choose by it"
-    return [Line("servers", "warn", label, f"{len(bare)} tools have no description: {named}", fix, {"tools": bare})]
+    return [
+        Line("servers", "warn", label, f"{len(bare)} tools have no description: {_named(bare)}", fix, {"tools": bare})
+    ]
 
 
 async def relisting_line(label: str, session: Any, timeout_s: float) -> Line:
@@ -105,4 +106,20 @@ async def relisting_line(label: str, session: Any, timeout_s: float) -> Line:
         fix = "list them in one order: caches of providers depend on it"
         return Line("servers", "warn", label, "listed the same tools in another order the second time", fix)
     fix = "a tool list may not depend on earlier requests or on the time"
-    return Line("servers", "fail", label, "listed other tools the second time", fix)
+    what = f"listed other tools the second time: {_difference(first, second)}"
+    return Line("servers", "fail", label, what, fix)
+
+
+def _difference(first: Sequence[RawTool], second: Sequence[RawTool]) -> str:
+    """Which tools, by name."""
+    before, after = ({tool["name"]: json.dumps(tool, sort_keys=True) for tool in each} for each in (first, second))
+    kinds = {
+        "gone": [name for name in before if name not in after],
+        "new": [name for name in after if name not in before],
+        "changed": [name for name in before if after.get(name, before[name]) != before[name]],
+    }
+    return "; ".join(f"{kind}: {_named(names)}" for kind, names in kinds.items() if names)
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")  # noqa: PLR2004

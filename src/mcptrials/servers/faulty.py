@@ -283,8 +283,8 @@ class Faulty:
             state = params.get("requestState")
             return text(json.dumps([{"result": each} for each in params["inputResponses"].values()] + [state]))
         if self.modern and "ping" not in names:
-            asked = {name: {"params": {}, **QUESTIONS[name]} for name in names}
-            return {"resultType": "input_required", "inputRequests": asked, "requestState": "s"}
+            inside = {name: {"params": {}, **QUESTIONS[name]} for name in names}
+            return {"resultType": "input_required", "inputRequests": inside, "requestState": "s"}
         got: list[Any] = []
         self.waiting |= {f"{number}/{name}": (number, got) for name in names}
         asked = [{"jsonrpc": "2.0", "id": f"{number}/{name}", **QUESTIONS[name]} for name in names]
