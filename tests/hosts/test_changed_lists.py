@@ -9,10 +9,12 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
 from tests.projects import DONE, Played, call, calls, faulty, misbehave, play
+from tests.servers.serving import serving
 from tests.servers.talking import talking
 
 from mcptrials.events import ServerLog, ToolsListed
 from mcptrials.servers.asking import Client
+from mcptrials.servers.http import HttpServer
 from mcptrials.servers.in_process import in_process_server
 
 pytestmark = pytest.mark.anyio
@@ -116,9 +118,11 @@ def changing() -> Any:
     return Server("sdk", on_list_tools=tools, on_call_tool=called, on_subscriptions_listen=ListenHandler(bus))
 
 
-async def test_a_modern_server_of_the_sdk_is_listened_to(tmp_path: Path) -> None:
-    with anyio.fail_after(20):
-        server = in_process_server("sdk", "tests:changing", changing)
+@pytest.mark.parametrize("transport", ["object", "url"])
+async def test_a_modern_server_of_the_sdk_is_listened_to(transport: str, tmp_path: Path) -> None:
+    with anyio.fail_after(20), serving(changing().streamable_http_app()) as served:
+        by_url = HttpServer("sdk", served.url)
+        server = by_url if transport == "url" else in_process_server("sdk", "tests:changing", changing)
         async with talking(server, tmp_path, era="modern", client=Client(listens=True)) as talk:
             assert [tool["name"] for tool in talk.session.tools] == ["go"]
             with anyio.fail_after(5):

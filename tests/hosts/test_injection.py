@@ -49,6 +49,15 @@ async def test_what_the_model_sends_under_that_name_all_the_same_does_not_count(
     assert json.loads(played.shown[0])["tenant"] == "acme"
 
 
+@pytest.mark.parametrize("name", ["echo", "faulty__echo"])
+async def test_no_name_of_a_tool_leads_around_what_is_injected(name: str, tmp_path: Path) -> None:
+    servers = {"faulty": faulty("tenants", tools={"inject": {"*": {"tenant": "acme"}}, "prefix": "always"})}
+    played = await play(tmp_path, calls(call(name, text="hi", tenant="rival")), DONE, servers=servers)
+    (made,) = played.transcript.calls
+    assert made.call.unknown_tool == (name == "echo")
+    assert json.loads(played.shown[0])["tenant"] == "acme"
+
+
 async def test_a_call_without_injection_is_recorded_once(tmp_path: Path) -> None:
     servers = tenants({"echo": {"tenant": "acme"}})
     played = await play(tmp_path, calls(call("add", a=1, b=2), call("gone", a=1)), DONE, servers=servers)

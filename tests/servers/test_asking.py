@@ -191,6 +191,30 @@ for line in sys.stdin:
             assert (await talk.session.call("ask", {}, 0.5)).status == "timeout"
 
 
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_server_that_asks_before_it_says_who_it_is_gets_its_answer_too(era: Era, tmp_path: Path) -> None:
+    program = """
+import json, sys
+print(json.dumps({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "?"}}), flush=True)
+known = {}
+for line in sys.stdin:
+    m = json.loads(line)
+    known[m.get("id")] = m
+    if "q" not in known:
+        continue
+    for each in [each for each in known.values() if "method" in each and "id" in each]:
+        r = {"supportedVersions": ["2026-07-28"], "protocolVersion": "2025-11-25", "capabilities": {}, "tools": []}
+        r |= {"serverInfo": {"name": "s", "version": "1"}, "content": [{"type": "text", "text": str(known["q"])}]}
+        print(json.dumps({"jsonrpc": "2.0", "id": each["id"], "result": r}), flush=True)
+        del known[each["id"]]
+"""
+    with anyio.fail_after(20):
+        async with talking(python(program), tmp_path, era=era, connect_s=5) as talk:
+            answer = await talk.session.call("go", {}, 5)
+            assert "'action': 'decline'" in answer.result["content"][0]["text"]
+            assert talk.breaches == ["undeclared_capability"]
+
+
 @pytest.mark.parametrize(
     "asks", ['"x"', '{"a": 1}', '{"a": {"method": ["m"]}}', '{"a": {"method": "tools/list"}}', "[]"]
 )

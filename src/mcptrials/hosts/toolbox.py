@@ -166,10 +166,11 @@ class Toolbox:
         session = self._sessions[tool.server] if tool else self._taker(asked.name)
         self._count += 1
         # What the model was shown may be adapted; its arguments go to the server, whose own schema they are checked by.
-        raw = self._raw[tool.server, tool.tool] if tool else None
-        schema = raw.get("inputSchema") if raw else None
-        sent = self._with_injected(tool.server, raw, arguments) if tool and raw and not unreadable else arguments
         name = tool.tool if tool else asked.name
+        raw = self._raw.get((session.server, name)) if session else None
+        schema = raw.get("inputSchema") if tool and raw else None
+        # Also a call by a name that was not shown must not get around what is injected.
+        sent = self._with_injected(session.server, raw, arguments) if session and raw and not unreadable else arguments
         return _Plan(f"{self._count}", asked, session, name, schema, arguments, sent, unreadable)
 
     def _with_injected(self, server: str, raw: RawTool, arguments: Any) -> Any:

@@ -134,7 +134,7 @@ class Asking:
             return self._sampled(params)
         if self._policy.roots == "none" or self._trial_dir is None:
             return Refusal(METHOD_NOT_FOUND, "Roots not supported")
-        return {"roots": [{"uri": self._trial_dir.resolve().as_uri(), "name": "trial"}]}
+        return {"roots": [{"uri": self._trial_dir.absolute().as_uri(), "name": "trial"}]}
 
     def _elicited(self, params: Mapping[str, Any]) -> dict[str, Any]:
         policy = self._name(ELICITATION)
