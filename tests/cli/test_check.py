@@ -272,6 +272,20 @@ def test_what_each_provider_makes_of_each_tool_is_known_without_asking_a_model(
     ]
 
 
+def test_what_is_injected_is_looked_at_as_the_model_sees_it_and_must_go_somewhere(
+    tmp_path: Path, commands: Preloaded
+) -> None:
+    keyed = tool("keyed", {"type": "object", "properties": {"a[b]": {}}})
+    server = listing(tmp_path, [keyed]) | {"tools": {"inject": {"keyed": {"a[b]": "x"}}}}
+    models = ["scripted:script.yaml", {"model": "openai:gpt", "schema": "anthropic"}]
+    folder = project(tmp_path / "p", servers={"shop": server}, models=models)
+    data = check(commands, folder)
+    assert data["passed"]
+    assert {each["status"] for each in data["tools"][0]["providers"].values()} == {"ok"}
+    wrong = check(commands, folder, "--set", 'servers.shop.tools.inject={"kyed": {"a": 1}}')
+    assert said(wrong, "fail") == ["it has no tool 'kyed' to inject arguments into"]
+
+
 def test_what_is_announced_is_what_a_trial_shows(tmp_path: Path, commands: Preloaded) -> None:
     models = [{"model": "scripted:script.yaml", "schema": "gemini"}]
     script = {"sums": {"steps": [{"answer": "5"}]}}

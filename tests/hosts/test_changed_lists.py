@@ -93,7 +93,7 @@ async def test_a_changed_list_that_is_broken_is_recorded_and_costs_no_trial_by_i
 
 
 async def test_a_list_that_never_comes_is_the_servers_time_and_not_ours(tmp_path: Path) -> None:
-    program = LATER_BROKEN.replace("LATER", "time.sleep(60)").replace("import json, sys", "import json, sys, time")
+    program = LATER_BROKEN.replace("LATER", "time.sleep(2.5)").replace("import json, sys", "import json, sys, time")
     server = {"command": "{python}", "args": ["-c", program], "era": "legacy", "list_changed": "refresh"}
     limits = {"call_seconds": 60, "trial_seconds": 2}
     played = await play(tmp_path, calls(call("go")), DONE, servers={"s": server}, limits=limits)

@@ -12,7 +12,7 @@ from mcptrials.audit.listing import listing_lines, relisting_line
 from mcptrials.audit.probing import probe_lines
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.errors import ServerError, TrialError
-from mcptrials.presentation import RawTool, ToolFilter
+from mcptrials.presentation import RawTool, ToolFilter, without_injected
 from mcptrials.project import ServerConfig
 from mcptrials.protocols import Limits, Place, Server, ServerExit, SessionHooks
 from mcptrials.runner.preflight import no_wire
@@ -45,8 +45,9 @@ class Served:
 
     @property
     def shown(self) -> list[RawTool]:
-        """The tools that at least one task shows."""
-        return [tool for tool in self.tools if any(each.shows(tool) for each in self.filters)]
+        """The tools that at least one task shows, as it shows them: what is injected is the same for all tasks."""
+        shown = [tool for tool in self.tools if any(each.shows(tool) for each in self.filters)]
+        return [without_injected(tool, self.filters[0]) for tool in shown]
 
     def say(self, level: Level, what: str, fix: str | None = None, **facts: Any) -> None:
         self.lines.append(Line("servers", level, self.label, what, fix, facts))
