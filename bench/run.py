@@ -11,10 +11,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import timeit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+from mcptrials import match_answer
 
 HERE = Path(__file__).parent
 PEER = HERE.parent / ".venv-peer" / "bin" / "python"
@@ -24,6 +28,8 @@ TASKS, SMALL, LARGE = 20, 1, 6
 CONCURRENCY, LATENCY_S, REQUESTS = 10, 1.0, 2
 HELP_LIMIT_S, CPU_LIMIT_MS, WALL_LIMIT, RSS_LIMIT_MB = 0.35, 15.0, 1.15, 140.0
 HELP_RUNS = 5
+ANSWER_LIMIT_US, ANSWER_REPEATS = 50.0, 200
+ANSWERS = HERE.parent / "tests" / "graders" / "answers.json"
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -124,6 +130,16 @@ def help_cpu_s() -> float:
     return statistics.median(found)
 
 
+def answer_us() -> float:
+    """The median CPU time of comparing one answer, over pairs of every kind."""
+    found = []
+    for pair in json.loads(ANSWERS.read_text("utf-8")):
+        compare = partial(match_answer, pair["expected"], pair["answer"], pair["kind"], **pair.get("opts", {}))
+        best_s = min(timeit.repeat(compare, timer=time.process_time, number=ANSWER_REPEATS, repeat=3))
+        found.append(best_s / ANSWER_REPEATS * 1e6)
+    return statistics.median(found)
+
+
 def row(what: str, value: float, unit: str, limit: float | None = None, other: float | None = None) -> str:
     """One line of the table: our value, its limit, the peer's value, and how many times ours that is."""
     mark = "" if limit is None else "ok" if value <= limit else "OVER"
@@ -140,6 +156,7 @@ def table(help_s: float, own: Cost, other: Cost | None, sdk: Used) -> Iterator[s
     large = own.large
     yield f"{'':46} {'mcptrials':>12} {'limit':>7}      {'inspect-ai   ratio' if other else ''}".rstrip()
     yield row("mcptrials --help: CPU", help_s, "s", HELP_LIMIT_S)
+    yield row("an exact answer compared: CPU, median", answer_us(), "us", ANSWER_LIMIT_US)
     yield row("a run's start: own CPU", own.start_cpu_s, "s", None, beside("start_cpu_s"))
     yield row("each trial: own CPU", own.cpu_ms_per_trial, "ms", CPU_LIMIT_MS, beside("cpu_ms_per_trial"))
     yield row("each trial: wall time / latency bound", own.wall_ratio, "", WALL_LIMIT, beside("wall_ratio"))

@@ -10,6 +10,8 @@ LONG = 1 << 18
 MAX_DEPTH = 200
 """Levels of a JSON value from outside: what has more means nothing, and what validates it may give up at 255."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
 
 class TooDeepError(ValueError):
     """A JSON text is nested more deeply than anything that is meant to be read."""
@@ -71,7 +73,7 @@ def dump_text(value: Any) -> str:
 
     Lone surrogates, which servers can send as escapes, stay escaped: raw they have no UTF-8 form.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _ENCODER.encode(value)
     try:
         text.encode()
     except UnicodeEncodeError:

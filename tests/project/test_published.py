@@ -88,3 +88,19 @@ TASK = {"id": "a", "prompt": "How much?", "graders": [GRADER]}
 )
 def test_an_editor_is_told_what_is_wrong_in_a_task_file(value: Any, right: bool) -> None:
     assert fits("tasks", value) is right
+
+
+@pytest.mark.parametrize(
+    ("keys", "right"),
+    [
+        ({"kind": "date", "dayfirst": True, "aliases": [1, "one"]}, True),
+        ({"expected": [1, True, "x"]}, True),
+        ({"kind": "dates"}, False),
+        ({"abs_tol": -1}, False),
+        ({"aliases": "one"}, False),
+        ({"expected": {"a": 1}}, False),
+        ({"type": "max_calls", "expected": None, "max": 3}, True),
+    ],
+)
+def test_an_editor_is_told_what_is_wrong_in_an_exact_answer(keys: dict[str, Any], right: bool) -> None:
+    assert fits("tasks", {**TASK, "graders": [GRADER | keys]}) is right

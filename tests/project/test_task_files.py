@@ -231,8 +231,30 @@ FAULTS = [
         "tasks/a.yaml:3: grader.expected: it is empty: an empty answer never matches",
     ),
     (
+        START + "grader: {type: exact_answer, expected: x, kind: dat}\n",
+        "tasks/a.yaml:3: grader.kind: should be 'number', 'text', 'id', 'date', 'datetime', 'set', 'list', 'boolean', "
+        "'percent', 'money', 'quantity', 'choice', 'url', 'phone', 'json', 'none' or 'regex', not 'dat'; did you mean "
+        "'date'?",
+    ),
+    (
         START + "grader: {type: exact_answer, expected: x, kind: date}\n",
-        "tasks/a.yaml:3: grader.kind: should be 'number', 'text' or 'id', not 'date'; known here: id, number, text",
+        "tasks/a.yaml:3: grader.expected: it is no date with one reading, such as 2024-03-05",
+    ),
+    (
+        START + "grader: {type: exact_answer, expected: 5, abstol: 1}\n",
+        "tasks/a.yaml:3: grader.abstol: unknown key 'abstol'; did you mean 'abs_tol'?",
+    ),
+    (
+        START + "grader: {type: exact_answer, expected: NaN}\n",
+        "tasks/a.yaml:3: grader.expected: it is no number, which 'kind: number' and tolerances need",
+    ),
+    (
+        START + "grader: {type: exact_answer, expected: '.*', kind: regex}\n",
+        "tasks/a.yaml:3: grader.expected: it fits an empty answer as well",
+    ),
+    (
+        START + "grader: {type: exact_answer, expected: ['5', five], kind: number}\n",
+        "tasks/a.yaml:3: grader.expected: it is no number, which 'kind: number' and tolerances need",
     ),
     (
         START + "grader: {type: exact_answer, expected: x, abs_tol: -1}\n",
@@ -240,11 +262,13 @@ FAULTS = [
     ),
     (
         START + "grader: {type: exact_answer, expected: x, abs_tol: 1}\n",
-        "tasks/a.yaml:3: grader.expected: it is no number, which 'kind: number' and tolerances need",
+        "tasks/a.yaml:3: grader.abs_tol: 'abs_tol' is for kind money, number, percent, quantity, and this is text, "
+        "which has case_sensitive, aliases",
     ),
     (
         START + "grader: {type: exact_answer, expected: 5, kind: text, abs_tol: 1}\n",
-        "tasks/a.yaml:3: grader.kind: tolerances are for numbers",
+        "tasks/a.yaml:3: grader.abs_tol: 'abs_tol' is for kind money, number, percent, quantity, and this is text, "
+        "which has case_sensitive, aliases",
     ),
     (
         START + "grader: {type: max_calls, max: -1}\n",

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import anyio
 
+from mcptrials.audit.answering import answer_lines
 from mcptrials.audit.idling import idling_lines
 from mcptrials.audit.line import Audit, Line
 from mcptrials.audit.modelling import model_lines
@@ -51,7 +52,7 @@ async def _check(project: Project, offline: bool, notice: Callable[[str], None])
     workshop = Workshop(project, project.suite, Silent(), Redactor(project.secrets))
     try:
         with watched(workshop.places.root):
-            lines = [*_file_lines(project), *await _environment_lines(project, workshop)]
+            lines = [*_file_lines(project), *answer_lines(project), *await _environment_lines(project, workshop)]
             lines += await idling_lines(project, workshop)
             served = {}
             for asked in _servers(project):

@@ -119,7 +119,8 @@ class Environment:
             HarnessError: reset.
         """
         try:
-            await to_thread.run_sync(self._copy_files, place)
+            if self.spec.files:
+                await to_thread.run_sync(self._copy_files, place)
         except (OSError, ValueError) as exc:
             raise HarnessError("reset", f"cannot copy the fixtures: {exc}") from exc
         for step in self.spec.reset:

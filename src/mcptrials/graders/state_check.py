@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from mcptrials import excerpt
 from mcptrials.encoding import canonical_hash, dump_text
 from mcptrials.frozen import UserData
-from mcptrials.graders.answer import match_answer
+from mcptrials.graders.answer import same_decimal
 from mcptrials.graders.exact_answer import plain_text
 from mcptrials.jsonpath import parse_path, pick
 from mcptrials.protocols import GradeInput, Judgement, StateQuery
@@ -129,7 +129,7 @@ def _equals(expected: Any, value: Any) -> bool:
     if expected is None or value is None or isinstance(value, list | Mapping):
         return expected is None and value is None
     wanted, found = _text(expected).strip(), _text(value).strip()
-    return wanted == found or match_answer(wanted, found, "number").passed
+    return wanted == found or same_decimal(wanted, found)
 
 
 def _contains(value: Any, part: str) -> bool:

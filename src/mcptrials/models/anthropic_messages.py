@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import anthropic
+import httpx2
 
 from mcptrials.errors import ProviderError, UsageError
 from mcptrials.events import ToolShown
@@ -51,8 +52,9 @@ class AnthropicMessages:
     ) -> None:
         self._name, self._extra_body, self._refused = name, dict(extra_body or {}), Refused()
         key = find_key("Anthropic", "ANTHROPIC_API_KEY", base_url=base_url, api_key=api_key)
-        client = _client(base_url, key.value, headers)
-        self._exchange = Exchange(client, anthropic, key, timeout_s)
+        http = http_client(anthropic.DefaultAsyncHttpxClient, base_url)
+        client = _client(base_url, key.value, headers, http)
+        self._exchange = Exchange(client, http, key, timeout_s)
         self._endpoint = Endpoint(str(client.base_url).rstrip("/"), name, key.value)
 
     @property
@@ -91,14 +93,16 @@ class AnthropicMessages:
         self._refused.learn(refusal.message, body)
 
 
-def _client(base_url: str | None, key: str, headers: Mapping[str, str] | None) -> anthropic.AsyncAnthropic:
+def _client(
+    base_url: str | None, key: str, headers: Mapping[str, str] | None, http: httpx2.AsyncClient
+) -> anthropic.AsyncAnthropic:
     client = anthropic.AsyncAnthropic(
         api_key=key,
         base_url=(base_url or OWN_ENDPOINT).rstrip("/").removesuffix("/v1"),
         max_retries=0,
         timeout=None,
         default_headers=headers,
-        http_client=http_client(anthropic.DefaultAsyncHttpxClient, base_url),
+        http_client=http,
     )
     if base_url:  # the SDK took more of them from the environment: they are Anthropic's business only
         client._custom_headers = dict(headers or {})

@@ -44,26 +44,37 @@ def find_key(provider: str, variable: str, *, base_url: str | None, api_key: str
 
 def http_client(make: Callable[..., httpx2.AsyncClient], base_url: str | None) -> httpx2.AsyncClient:
     """A client without time limits of its own, for many requests at once; `make` is the SDK's own kind."""
-    hooks = {"response": [_read_bounded]}
     limits = httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS)
     url = urlsplit(base_url or "")
     if url.scheme == "http" and url.hostname in {"127.0.0.1", "localhost", "::1"}:
         # No proxy reaches this machine's loopback, and certificates, slow to load, have no part in plain HTTP.
         no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        return make(timeout=None, limits=limits, trust_env=False, verify=no_tls, event_hooks=hooks)
-    return make(timeout=None, limits=limits, event_hooks=hooks)
+        return make(timeout=None, limits=limits, trust_env=False, verify=no_tls)
+    return make(timeout=None, limits=limits)
 
 
-async def _read_bounded(response: httpx2.Response) -> None:
-    """Reads an answer before the SDK does, which would read one without end.
+async def send_bounded(http: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
+    """The whole answer to a request.
 
     Raises:
         ProviderError: it is too long.
+        httpx2.HTTPError: there is none.
     """
-    body = bytearray()
-    async for chunk in response.aiter_bytes():
-        body += chunk
-        if len(body) > MAX_BODY:
-            message = f"the provider's reply is larger than {MAX_BODY >> 20} MiB"
-            raise ProviderError("http", message, status=response.status_code, retryable=True)
-    response._content = bytes(body)  # as `aread` would leave it, which has no bound
+    response = await http.send(request, stream=True)
+    try:
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_BODY:
+                message = f"the provider's reply is larger than {MAX_BODY >> 20} MiB"
+                raise ProviderError("http", message, status=response.status_code, retryable=True)
+        return httpx2.Response(response.status_code, headers=_decoded(response.headers), content=bytes(body))
+    finally:
+        await response.aclose()
+
+
+def _decoded(headers: httpx2.Headers) -> httpx2.Headers:
+    """The headers of a body that is no longer compressed."""
+    left = httpx2.Headers(headers)
+    left.pop("content-encoding", None)
+    return left

@@ -3,13 +3,14 @@
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
 from mcptrials.environment import EnvironmentSpec
+from mcptrials.graders.exact_answer import ExactAnswer
 from mcptrials.plugins import BUILT_IN
 from mcptrials.project.config import ProjectConfig
 from mcptrials.protocols import Limits
@@ -134,6 +135,7 @@ def _as_written(task: dict[str, Any], grader: dict[str, Any]) -> None:
     grader["properties"].pop("settings")
     grader["properties"]["type"]["examples"] = sorted(BUILT_IN["graders"])
     grader["additionalProperties"] = True  # the settings of its type
+    grader["allOf"] = [_settings_of("exact_answer", ExactAnswer, ("expected", "aliases"))]
     spec = {"$ref": "#/$defs/GraderSpec"}
     graders = {"anyOf": [spec, {"type": "array", "items": spec, "minItems": 1}]}
     for name in ("graders", "grader"):
@@ -147,6 +149,19 @@ def _as_written(task: dict[str, Any], grader: dict[str, Any]) -> None:
             "description": _SAID[f"Task.{name}"],
             "anyOf": [{"$ref": f"#/$defs/{part}"}, {"type": "null"}],
         }
+
+
+def _settings_of(name: str, model: type[BaseModel], plain: Sequence[str]) -> dict[str, Any]:
+    """The keys of one type of grader; those of `plain` may be integers and booleans that become text."""
+    schema = _described(model)
+    for key in plain:
+        said = schema["properties"][key]["description"]
+        value: dict[str, Any] = {"type": ["string", "integer", "boolean"]}
+        several = {"type": "array", "items": value}
+        many = schema["properties"][key].get("type") == "array"
+        schema["properties"][key] = {"description": said, **(several if many else {"anyOf": [value, several]})}
+    is_type = {"properties": {"type": {"const": name}}, "required": ["type"]}
+    return {"if": is_type, "then": {"properties": schema["properties"], "required": schema["required"]}}
 
 
 def _described(model: type[BaseModel]) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 What stood still together with the loop must not be charged to a server: its answer may be waiting to be read.
 """
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import anyio
-
-from mcptrials.servers.background import background
 
 TICK_S = 0.2
 _STILL_S = 0.1
@@ -18,8 +17,8 @@ _LAST_S = 0.05
 """After the last tick, for what is there to be taken."""
 
 
-@asynccontextmanager
-async def patience(timeout_s: float, busy: Callable[[], bool]) -> AsyncIterator[None]:
+@contextmanager
+def patience(timeout_s: float, busy: Callable[[], bool]) -> Iterator[None]:
     """Cancels its body when so many seconds have passed.
 
     Args:
@@ -29,25 +28,36 @@ async def patience(timeout_s: float, busy: Callable[[], bool]) -> AsyncIterator[
         TimeoutError: it was cancelled.
     """
     with anyio.CancelScope() as scope:
-        async with background() as tasks:
-            tasks.start_soon(_run_out, scope, timeout_s, busy)
+        countdown = _Countdown(scope, timeout_s, busy)
+        try:
             yield
+        finally:
+            countdown.stop()
     if scope.cancelled_caught:
         raise TimeoutError
 
 
-async def _run_out(scope: anyio.CancelScope, timeout_s: float, busy: Callable[[], bool]) -> None:
-    left_s = timeout_s
-    while left_s > 0:
-        tick_s = min(left_s, TICK_S)
-        if await _late_s(tick_s) < _STILL_S:
-            left_s -= tick_s
-    while await _late_s(_LAST_S) >= _STILL_S or busy():
-        pass
-    scope.cancel()
+class _Countdown:
+    """Timers of the loop rather than a task, of which each call to a server would need one."""
 
+    def __init__(self, scope: anyio.CancelScope, timeout_s: float, busy: Callable[[], bool]) -> None:
+        self._scope, self._left_s, self._busy = scope, timeout_s, busy
+        self._loop = asyncio.get_running_loop()
+        self._wait(min(timeout_s, TICK_S))
 
-async def _late_s(seconds: float) -> float:
-    began_s = time.monotonic()
-    await anyio.sleep(seconds)
-    return time.monotonic() - began_s - seconds
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _wait(self, tick_s: float) -> None:
+        self._tick_s, self._due_s = tick_s, time.monotonic() + tick_s
+        self._timer = self._loop.call_later(tick_s, self._tick)
+
+    def _tick(self) -> None:
+        on_time = time.monotonic() - self._due_s < _STILL_S
+        if self._left_s > 0:
+            self._left_s -= self._tick_s if on_time else 0
+            self._wait(min(self._left_s, TICK_S) if self._left_s > 0 else _LAST_S)
+        elif on_time and not self._busy():
+            self._scope.cancel()
+        else:
+            self._wait(_LAST_S)

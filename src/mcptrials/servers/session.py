@@ -7,7 +7,7 @@ that break a schema, and one bad tool would cost the whole list.
 import itertools
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -104,7 +104,7 @@ async def _speaking(
 
 async def _connect(session: "McpSession", channel: ServerChannel, era: Era, connect_s: float) -> None:
     try:
-        async with session.patience(connect_s):
+        with session.patience(connect_s):
             await session.negotiate(era, connect_s)
             await session.list()
     except TimeoutError:
@@ -214,7 +214,7 @@ class McpSession:
     async def _probe(self, version: str, patience_s: float) -> bool:
         """Whether the server speaks the modern protocol."""
         try:
-            async with self.patience(patience_s):
+            with self.patience(patience_s):
                 found = await self._discover(version)
         except (TimeoutError, ValidationError):
             self._reader.give_up()
@@ -245,7 +245,7 @@ class McpSession:
 
     async def refresh(self, timeout_s: float) -> str | None:
         try:
-            async with self.patience(timeout_s):
+            with self.patience(timeout_s):
                 await self.list()
         except TimeoutError:
             return f"its changed tool list did not come within {timeout_s:g} s"
@@ -304,7 +304,7 @@ class McpSession:
         """
         asked = _Asked({"name": tool, "arguments": arguments}, time.monotonic())
         try:
-            async with self.patience(timeout_s):
+            with self.patience(timeout_s):
                 result = await self._completed(asked)
         except MCPError as exc:
             return await self._failed(asked.number, exc, asked.began_s)
@@ -341,7 +341,7 @@ class McpSession:
             told = {"requestId": number, "reason": f"timed out after {timeout_s:g} s"}
             await self._engine.notify("notifications/cancelled", told)
 
-    def patience(self, timeout_s: float) -> AbstractAsyncContextManager[None]:
+    def patience(self, timeout_s: float) -> AbstractContextManager[None]:
         return patience(timeout_s, lambda: self._reader.busy)
 
     def _ms(self, number: int, began_s: float) -> float:
