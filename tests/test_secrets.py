@@ -52,7 +52,7 @@ def test_the_search_of_this_test_finds_every_spelling() -> None:
 
 def test_what_a_server_lets_slip_is_on_no_screen_in_no_file_and_stops_the_trial(
     tmp_path: Path, commands: Preloaded
-) -> None:
+) -> None:  # C78
     def tells(name: str, spelling: str) -> dict[str, object]:
         return {"steps": [{"calls": [{"tool": "tell", "args": {"name": name, "spelling": spelling}}]}, {"answer": "5"}]}
 

@@ -11,7 +11,14 @@ from mcptrials.errors import Blame
 from mcptrials.frozen import Frozen
 
 CallStatus = Literal[
-    "ok", "tool_error", "protocol_error", "timeout", "transport_lost", "contract_violation", "not_sent"
+    "ok",
+    "tool_error",
+    "protocol_error",
+    "timeout",
+    "transport_lost",
+    "contract_violation",
+    "input_required",
+    "not_sent",
 ]
 
 
@@ -68,6 +75,36 @@ class ServerStarted(Frozen):
     instructions: str | None
     tools_hash: str
     tool_count: int
+    capabilities: dict[str, Any] = {}
+    """What the client declared that it can do for the server."""
+
+
+class ToolsListed(Frozen):
+    """A server's tool list was taken again, since the server said that it changed."""
+
+    kind: Literal["tools_listed"] = "tools_listed"
+    at_ms: float
+    ms: float
+    server: str
+    tools_hash: str
+    tool_count: int
+    tools: tuple[ToolShown, ...]
+    """All that the model sees from now on, of every server."""
+    error: str | None = None
+    """Why it did not come; then the tools are those from before."""
+
+
+class ServerAsked(Frozen):
+    """The server asked its client for elicitation, sampling or roots, and got an answer."""
+
+    kind: Literal["server_asked"] = "server_asked"
+    at_ms: float
+    server: str
+    method: str
+    params: Any
+    policy: str
+    """By which it was answered: decline, cancel, accept-defaults, scripted, none or trial_dir."""
+    answer: Any
 
 
 class ServerExited(Frozen):
@@ -182,6 +219,8 @@ class ToolCalled(Frozen):
     unknown_tool: bool
     argument_error: str | None
     """Why the arguments do not fit the tool's schema, by our own check; they are sent all the same."""
+    sent: Any = None
+    """What the server got, where that is not `arguments`: with what the project injects."""
 
 
 class ToolAnswered(Frozen):
@@ -245,6 +284,8 @@ Event = Annotated[
     PromptGiven
     | ServerStarted
     | ServerExited
+    | ServerAsked
+    | ToolsListed
     | ServerLog
     | ContractViolation
     | PresentationChange

@@ -8,13 +8,13 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcptrials import excerpt
 from mcptrials.dialect import EXACT, Dialect, adapt
-from mcptrials.encoding import dump_text
+from mcptrials.encoding import dump_text, parse_foreign
 from mcptrials.events import ToolShown
 from mcptrials.frozen import Frozen
 from mcptrials.overrides import NOTHING, Naming, Overrides, told
@@ -24,6 +24,9 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 MAX_REWRITES = 200
 """Changes of one schema that are told one by one; the schema as it was stands in the wire log."""
+
+BYTES_PER_TOKEN = 4
+"""For English and JSON under the tokenizers of today; an estimate, and said to be one."""
 
 RawTool = Mapping[str, Any]
 """A tool as the server listed it: name, description, inputSchema, annotations ..."""
@@ -52,6 +55,10 @@ class ToolFilter(Frozen):
     """denied: only tools that declare `readOnlyHint: true`, or that `allow` names."""
     prefix: Literal["collision", "always"] = "collision"
     """When the server's name stands before a tool's."""
+    inject: dict[str, dict[str, Any]] = {}
+    """Arguments that are added to every call, by tool; those of `*` go to each tool that takes them."""
+    list_changed: Literal["frozen", "refresh"] = "frozen"
+    """Whether a list that changes during a trial is shown."""
 
     def shows(self, tool: RawTool) -> bool:
         name = tool["name"]
@@ -59,6 +66,31 @@ class ToolFilter(Frozen):
             return False
         allowed = self.allow is not None and name in self.allow
         return self.writes == "allowed" or allowed or read_only(tool)
+
+    def injected(self, tool: RawTool) -> dict[str, Any]:
+        """The arguments that are added to a call of this tool."""
+        takes = _parameters(tool)
+        everywhere = {name: value for name, value in self.inject.get("*", {}).items() if name in takes}
+        return everywhere | self.inject.get(tool["name"], {})
+
+
+def amiss(inject: Mapping[str, Mapping[str, Any]], tools: Sequence[RawTool]) -> Iterator[str]:
+    """What is to be injected where nothing takes it: in words that follow "it"."""
+    taken = {tool["name"]: _parameters(tool) for tool in tools}
+    taken["*"] = {name for names in taken.values() for name in names}
+    for tool, arguments in inject.items():
+        if tool not in taken:
+            yield f"has no tool {tool!r} to inject arguments into"
+        for name in arguments if tool in taken else ():
+            if name not in taken[tool]:
+                owner = "has no tool" if tool == "*" else f"has a tool {tool!r}"
+                yield f"{owner} {'that takes' if tool == '*' else 'that takes no'} {name!r}, which is to be injected"
+
+
+def _parameters(tool: RawTool) -> set[str]:
+    schema = tool.get("inputSchema")
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return set(properties) if isinstance(properties, Mapping) else set()
 
 
 def read_only(tool: RawTool) -> bool:
@@ -96,7 +128,9 @@ def present_tools(
             shown_name = _hashed(f"{server}__{name}", dialect)
         if shown_name != name:
             changes.append(Change("tool_name", f"{server}/{name}", name, shown_name))
-        new, edits = told(overrides, server, tool)
+        own = without_injected(tool, rule)
+        changes += [Change("inject", f"{server}/{name}", parameter, None) for parameter in rule.injected(tool)]
+        new, edits = told(overrides, server, own)
         changes += [Change("override", f"{server}/{name}", each.before, each.after, None, each.path) for each in edits]
         shown[shown_name] = ToolShown(
             shown_name=shown_name,
@@ -112,6 +146,27 @@ def _named(name: str, server: str, naming: Naming, *, unique: bool) -> str:
     if naming == "suffix":
         return f"{name}__{server}"
     return name if naming == "bare" and unique else f"{server}__{name}"
+
+
+def without_injected(tool: RawTool, rule: ToolFilter) -> RawTool:
+    """The tool as one that does not take what is injected."""
+    hidden = rule.injected(tool).keys()
+    return {**tool, "inputSchema": _without(tool["inputSchema"], hidden)} if hidden else tool
+
+
+def _without(schema: Any, hidden: Collection[str]) -> Any:
+    """A schema of an object that has no such properties, also in its alternatives."""
+    if not isinstance(schema, Mapping):
+        return schema
+    kept = dict(schema)
+    if isinstance(properties := kept.get("properties"), Mapping):
+        kept["properties"] = {name: each for name, each in properties.items() if name not in hidden}
+    if isinstance(required := kept.get("required"), list):
+        kept["required"] = [name for name in required if name not in hidden]
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        if isinstance(parts := kept.get(keyword), list):
+            kept[keyword] = [_without(part, hidden) for part in parts]
+    return kept
 
 
 def _schema(server: str, tool: RawTool, dialect: Dialect, changes: list[Change]) -> Any:
@@ -157,22 +212,56 @@ def _hashed(name: str, dialect: Dialect) -> str:
 ERROR_MARK = "Error: "
 
 
-def present_result(result: Any) -> tuple[str, tuple[Change, ...]]:
+class ResultPolicy(Frozen):
+    """What the model reads of results: a condition of the host, hence of the arm."""
+
+    content: Literal["text", "structured", "both"] = "text"
+    images: Literal["native", "placeholder"] = "native"
+    max_tokens: int | None = None
+    long: Literal["error", "truncate", "file"] = "truncate"
+
+
+AS_TEXT = ResultPolicy()
+
+
+def present_result(result: Any, policy: ResultPolicy = AS_TEXT) -> tuple[str, tuple[Change, ...]]:
     """The text that a model without native content blocks sees of a raw `tools/call` result.
 
     Text blocks stand as they are, one per line, and so does the text of a resource; what such blocks tell besides is
     left out. A block of another kind becomes a placeholder with its type and size (never base64 as text); without any
-    block the structured content is shown as JSON, and without that too the whole result. An `isError` result is marked
-    unless its text says so itself, since chat APIs have no field for it.
+    block, or by the policy, the structured content is shown as JSON, and without that too the whole result. An
+    `isError` result is marked unless its text says so itself, since chat APIs have no field for it.
     """
     changes: list[Change] = []
-    text = _result_text(result, changes)
+    text = _by_policy(result, policy, changes)
     if (clean := _unicode(text)) != text:
         changes.append(Change("lone_surrogates", "result"))
     if isinstance(result, Mapping) and result.get("isError") is True and not clean.lstrip().lower().startswith("error"):
         changes.append(Change("mark_error", "result"))
         clean = f"{ERROR_MARK}{clean}"
     return clean, tuple(changes)
+
+
+def _by_policy(result: Any, policy: ResultPolicy, changes: list[Change]) -> str:
+    structured = result.get("structuredContent") if isinstance(result, Mapping) else None
+    if policy.content == "text" or structured is None or not result.get("content"):
+        return _result_text(result, changes)
+    if policy.content == "structured":
+        changes.append(Change("structured_content", "result"))
+        return dump_text(structured)
+    text = _result_text(result, changes)
+    if _says(text, structured):
+        return text
+    changes.append(Change("structured_content_too", "result"))
+    return f"{text}\n{dump_text(structured)}"
+
+
+def _says(text: str, value: Any) -> bool:
+    """Whether a text is the JSON of a value, as it should be for clients that know no structured content."""
+    try:
+        return bool(parse_foreign(text) == value)
+    except ValueError:
+        return False
 
 
 def _result_text(result: Any, changes: list[Change]) -> str:

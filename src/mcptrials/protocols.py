@@ -237,6 +237,14 @@ class ServerSession(Protocol):
     problems: Sequence[str]
     """What is wrong with the tool list, in one line each; the tools concerned are not in `tools`."""
     startup_ms: float
+    capabilities: Mapping[str, Any]
+    """What the client declared: it may decide which tools there are."""
+    list_changed: bool
+    """Whether the server said that its tools are others than `tools`."""
+
+    async def refresh(self, timeout_s: float) -> str | None:
+        """Takes the tool list again; what stood in the way, if anything did: then `tools` are what they were."""
+        ...
 
     async def call(self, tool: str, arguments: Any, timeout_s: float) -> CallResult:
         """One call; what comes of it is a result, also a refusal, a silence or the server's end.
@@ -284,6 +292,21 @@ class Clock(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that a server made of its client, and what it got."""
+
+    method: str
+    params: Any
+    policy: str
+    """By which it was answered."""
+    answer: Any
+
+
+def unheard(*_: Any) -> None:
+    """For what nobody wants to hear."""
+
+
+@dataclass(frozen=True, slots=True)
 class SessionHooks:
     """Who hears what a server does besides answering."""
 
@@ -291,6 +314,8 @@ class SessionHooks:
     """(what, detail) of each breach of the protocol."""
     notification: Callable[[str, Any], None]
     """(method, params) of each notification."""
+    asked: Callable[[Asked], None] = unheard
+    """Each request for elicitation, sampling or roots."""
 
 
 OpenSession = Callable[[str, ServerChannel, SessionHooks], AbstractAsyncContextManager[ServerSession]]

@@ -240,6 +240,7 @@ def test_a_server_that_fails_costs_none_of_the_others(tmp_path: Path, commands: 
         "changing": "listed other tools the second time",
         "once": "did not list its tools again within 3 s",
     }
+    assert failures["changing"].endswith("the second time: gone: a")
     assert said(data, "fail", subject="good") == []
 
 
@@ -283,6 +284,20 @@ def test_what_each_provider_makes_of_each_tool_is_known_without_asking_a_model(
         "for openai:gpt: 2 ok, 1 adapted, 1 rejected",
         "refuses shop/keyed: $ has an argument 'a[b]'; only 1 to 64 letters, digits and _ . - are taken",
     ]
+
+
+def test_what_is_injected_is_looked_at_as_the_model_sees_it_and_must_go_somewhere(
+    tmp_path: Path, commands: Preloaded
+) -> None:
+    keyed = tool("keyed", {"type": "object", "properties": {"a[b]": {}}})
+    server = listing(tmp_path, [keyed]) | {"tools": {"inject": {"keyed": {"a[b]": "x"}}}}
+    models = ["scripted:script.yaml", {"model": "openai:gpt", "schema": "anthropic"}]
+    folder = project(tmp_path / "p", servers={"shop": server}, models=models)
+    data = check(commands, folder)
+    assert data["passed"]
+    assert {each["status"] for each in data["tools"][0]["providers"].values()} == {"ok"}
+    wrong = check(commands, folder, "--set", 'servers.shop.tools.inject={"kyed": {"a": 1}}')
+    assert said(wrong, "fail") == ["it has no tool 'kyed' to inject arguments into"]
 
 
 def test_what_is_announced_is_what_a_trial_shows(tmp_path: Path, commands: Preloaded) -> None:

@@ -73,7 +73,7 @@ def changing(folder: Path, more: str, **keys: Any) -> Path:
 
 def test_a_server_that_is_another_in_a_trial_than_before_the_run_is_noted_and_warned_of(
     tmp_path: Path, commands: Preloaded
-) -> None:
+) -> None:  # C09
     folder = changing(tmp_path, FINE)
     result = commands.run(folder, "run", "--json")
     assert result.code == 0

@@ -90,7 +90,7 @@ def begin(commands: Preloaded, folder: Path, mark: str) -> Forked:
     return command
 
 
-def test_no_process_outlives_a_run_that_is_killed(tmp_path: Path, commands: Preloaded) -> None:
+def test_no_process_outlives_a_run_that_is_killed(tmp_path: Path, commands: Preloaded) -> None:  # C05
     mark = f"mark-of-{tmp_path}"
     command = begin(commands, stubborn_project(tmp_path, mark), mark)
     watching = watchdogs(trial_root(tmp_path))

@@ -43,7 +43,7 @@ def told(adapted: Adapted) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-def test_what_every_provider_takes_is_the_same_object_afterwards(dialect: Dialect) -> None:
+def test_what_every_provider_takes_is_the_same_object_afterwards(dialect: Dialect) -> None:  # C20
     plain = schema({"type": "array", "items": STRING, "description": "Some."}, required=["q"])
     assert adapt(plain, dialect) == Adapted(plain)
     assert adapt(plain, dialect).schema is plain
@@ -207,7 +207,7 @@ def test_an_argument_is_changed_only_where_its_provider_needs_it(
     assert adapted.obstacles == ()
 
 
-def test_a_root_without_properties_gets_some_where_that_is_asked_for() -> None:
+def test_a_root_without_properties_gets_some_where_that_is_asked_for() -> None:  # C18
     bare = {"type": "object"}
     assert adapt(bare, OPENAI).schema == {"type": "object", "properties": {}}
     assert told(adapt(bare, OPENAI)) == [("add_properties", "$")]
@@ -243,7 +243,7 @@ def test_every_change_is_told_with_its_place_and_the_keys_concerned() -> None:
 
 
 @pytest.mark.parametrize("group", ["$defs", "definitions"])
-def test_references_are_written_out_for_a_provider_that_has_none(group: str) -> None:
+def test_references_are_written_out_for_a_provider_that_has_none(group: str) -> None:  # C19
     given_ = schema(
         {"$ref": f"#/{group}/Q", "description": "Mine."}, **{group: {"Q": {"type": "string", "description": "Q"}}}
     )
@@ -264,7 +264,7 @@ def test_references_are_followed_through_escapes_anchors_and_lists(ref: str) -> 
     assert argument(adapt(given_, GEMINI)) == STRING
 
 
-def test_a_recursive_reference_ends_in_its_type_after_one_round() -> None:
+def test_a_recursive_reference_ends_in_its_type_after_one_round() -> None:  # C19
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N"}, "value": STRING}}
     adapted = adapt(schema({"$ref": "#/$defs/N"}, **{"$defs": {"N": node}}), GEMINI)
     assert argument(adapted) == {"type": "object", "properties": {"next": {"type": "object"}, "value": STRING}}

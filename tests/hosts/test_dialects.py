@@ -119,7 +119,7 @@ async def test_such_a_tool_can_be_hidden_or_tried_as_it_is(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("schema", "limit"), [("openai", 128), ("gemini", 512)])
-async def test_more_tools_than_the_provider_takes_stop_the_run(schema: str, limit: int, tmp_path: Path) -> None:
+async def test_more_tools_than_the_provider_takes_stop_the_run(schema: str, limit: int, tmp_path: Path) -> None:  # C23
     tools = [tool(f"t{number}") for number in range(limit + 1)]
     with pytest.raises(
         UsageError, match=f"{schema} takes {limit} tools at most, and {limit + 1} are shown; choose some"
@@ -137,7 +137,7 @@ def test_an_unknown_dialect_and_a_bad_endpoint_are_errors_of_the_file(tmp_path: 
             write_project(tmp_path, [DONE], models=[{"model": "openai:x", "base_url": address}])
 
 
-async def test_what_a_server_refuses_though_its_schema_allows_it_is_counted_by_tool(tmp_path: Path) -> None:
+async def test_what_a_server_refuses_though_its_schema_allows_it_is_counted_by_tool(tmp_path: Path) -> None:  # C25
     servers = listing(tmp_path, tool(), tool("strict"))
     servers["server"]["args"] += ["1", "picky"]
     turn = calls(call("find", q="x"), call("find", n=1), call("strict", n=0))
@@ -149,7 +149,7 @@ async def test_what_a_server_refuses_though_its_schema_allows_it_is_counted_by_t
     assert (rows["strict"]["argument_errors"], rows["strict"]["rejected_though_valid"]) == (1, 0)
 
 
-async def test_long_names_of_two_servers_are_cut_and_stay_apart(tmp_path: Path) -> None:
+async def test_long_names_of_two_servers_are_cut_and_stay_apart(tmp_path: Path) -> None:  # C22
     servers: dict[str, Any] = {}
     for name in ("production_database_one", "production_database_two"):
         servers |= {name: listing(tmp_path, tool("x" * 60), tool("x" * 59 + "y"))["server"]}

@@ -97,7 +97,7 @@ async def test_a_reply_cut_off_at_its_length_is_graded_by_what_it_says(tmp_path:
     assert (played.verdict, played.record.stop) == (("passed", "none", None), "length")
 
 
-async def test_a_conversation_that_outgrows_the_model_fails_the_server(tmp_path: Path) -> None:
+async def test_a_conversation_that_outgrows_the_model_fails_the_server(tmp_path: Path) -> None:  # C28
     played = await play(tmp_path, ECHO, {"error": {"cause": "context_overflow"}})
     assert played.verdict == ("failed", "server", "context_overflow")
     assert [attempt.error is None for attempt in played.transcript.attempts] == [True, False]

@@ -136,7 +136,7 @@ async def test_arguments_that_do_not_fit_the_schema_are_labelled_and_sent(tmp_pa
     assert played.record.argument_errors == 1
 
 
-async def test_names_that_providers_refuse_are_rewritten_and_lead_back(tmp_path: Path) -> None:
+async def test_names_that_providers_refuse_are_rewritten_and_lead_back(tmp_path: Path) -> None:  # C21
     shown = provider_name("has space")
     played = await play(tmp_path, calls(call(shown)), DONE, servers={"faulty": faulty("odd_names")})
     (prompt,) = (event for event in played.transcript.events if isinstance(event, PromptGiven))
@@ -198,10 +198,10 @@ async def test_results_are_kept_as_they_came_over_the_wire(tmp_path: Path) -> No
 
 async def test_breaches_of_the_protocol_are_events_and_counted(tmp_path: Path) -> None:
     played = await play(tmp_path, misbehave("noise"), misbehave("no_version"), misbehave("input_required"), DONE)
-    expected = ["stdout_not_json", "malformed_message", "stdout_not_json", "malformed_message", "malformed_result"]
+    expected = ["stdout_not_json", "malformed_message", "stdout_not_json", "malformed_message", "endless_input"]
     assert breaches(played.transcript) == expected
     assert played.record.contract_violations == 5
-    assert played.record.server_faults == ("stdout_not_json", "malformed_message", "malformed_result")
+    assert played.record.server_faults == ("stdout_not_json", "malformed_message", "endless_input")
     assert played.record.verdict == "passed"
 
 
@@ -212,7 +212,7 @@ async def test_a_broken_tool_list_is_recorded_in_every_trial_that_goes_on_withou
     assert played.record.server_faults == ("broken_tool_list",)
 
 
-async def test_an_output_schema_that_is_not_kept_is_a_breach_and_the_result_is_shown(tmp_path: Path) -> None:
+async def test_an_output_schema_that_is_not_kept_is_a_breach_and_the_result_is_shown(tmp_path: Path) -> None:  # C33
     turn = calls(*(call("misbehave", fault=each, value="") for each in ("structured_only", "image", "tool_error")))
     played = await play(tmp_path, turn, DONE, servers={"faulty": faulty("promises")})
     details = [each.detail for each in played.transcript.violations]

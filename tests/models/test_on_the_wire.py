@@ -96,11 +96,13 @@ ADAPTERS = {
 }
 
 
-async def played(folder: Path, adapter: str, *script: Answer, **model: Any) -> tuple[Played, Sequence[Request]]:
+async def played(
+    folder: Path, adapter: str, *script: Answer, images: str = "native", **model: Any
+) -> tuple[Played, Sequence[Request]]:
     """A trial against the rich server; the requests are those of the trial alone."""
     async with fake_openai(ADAPTERS[adapter].ready, *script) as fake:
         models = [{"model": f"{adapter}:fake", "base_url": fake.url, **model}]
-        hosts = [{"host": "loop", "instructions": True}]
+        hosts = [{"host": "loop", "instructions": True, "images": images}]
         ended = await play(folder, models=models, hosts=hosts, servers={"rich": SERVER})
         return ended, fake.requests[1:]
 
@@ -139,6 +141,15 @@ async def test_a_result_is_shown_to_anthropics_models_in_its_own_blocks(tmp_path
     assert [reply.native_images for reply in ended.transcript.replies] == [0, 1]
     page = await anyio.to_thread.run_sync(mcptrials, tmp_path, "show", ended.record.run_id, "task")
     assert "was shown images themselves, not placeholders: 1 so far" in page.out
+
+
+async def test_images_are_placeholders_where_the_host_wants_it_so(tmp_path: Path) -> None:
+    adapter = ADAPTERS["anthropic"]
+    ended, [_, second] = await played(tmp_path, "anthropic", adapter.call, adapter.done, images="placeholder")
+    [result] = second.json["messages"][2]["content"]
+    assert result["content"] == [{"type": "text", "text": ended.shown[0]}]
+    assert PNG.encode() not in second.body
+    assert ended.record.params["native_images"] == 0
 
 
 async def test_what_was_really_sent_is_recorded_and_what_was_dropped(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from mcptrials.protocols import Place, Server, ServerChannel, SessionHooks
+from mcptrials.protocols import Asked, Place, Server, ServerChannel, SessionHooks
+from mcptrials.servers.asking import NOBODY, Client
 from mcptrials.servers.session import Era, McpSession, open_session
 from mcptrials.servers.stdio import StdioServer
 
@@ -45,6 +46,7 @@ class Talk:
     wire: Wire
     violations: list[tuple[str, str]]
     notifications: list[tuple[str, Any]]
+    asked: list[Asked]
 
     @property
     def breaches(self) -> list[str]:
@@ -66,16 +68,20 @@ def place(folder: Path, wire: Wire | None = None) -> Place:
 
 
 @asynccontextmanager
-async def talking(server: Server, folder: Path, *, era: Era = "auto", connect_s: float = 10) -> AsyncIterator[Talk]:
+async def talking(
+    server: Server, folder: Path, *, era: Era = "auto", connect_s: float = 10, client: Client = NOBODY
+) -> AsyncIterator[Talk]:
     wire = Wire()
     violations: list[tuple[str, str]] = []
     notifications: list[tuple[str, Any]] = []
+    asked: list[Asked] = []
     hooks = SessionHooks(
         lambda what, detail: violations.append((what, detail)),
         lambda method, params: notifications.append((method, params)),
+        asked.append,
     )
     async with (
         server.open(place(folder, wire)) as channel,
-        open_session(server.name, channel, hooks, era=era, connect_s=connect_s) as session,
+        open_session(server.name, channel, hooks, era=era, connect_s=connect_s, client=client) as session,
     ):
-        yield Talk(session, channel, wire, violations, notifications)
+        yield Talk(session, channel, wire, violations, notifications, asked)

@@ -295,7 +295,7 @@ async def test_a_refusal_of_us_in_a_trial_is_not_the_servers_fault(status: int, 
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-async def test_a_server_that_stops_during_a_call_ends_it_at_once(era: Era, tmp_path: Path) -> None:
+async def test_a_server_that_stops_during_a_call_ends_it_at_once(era: Era, tmp_path: Path) -> None:  # C10
     server = library()
     reached = anyio.Event()
     loop = asyncio.get_running_loop()
@@ -325,7 +325,7 @@ async def test_a_server_that_stops_during_a_call_ends_it_at_once(era: Era, tmp_p
     assert caught.value.cause in ("crash", "contract_violation")
 
 
-async def test_a_server_that_was_restarted_between_calls_has_lost_the_session(tmp_path: Path) -> None:
+async def test_a_server_that_was_restarted_between_calls_has_lost_the_session(tmp_path: Path) -> None:  # C10
     async def play() -> None:
         served = Served(library().streamable_http_app()).start()
         async with talking(HttpServer("web", served.url), tmp_path, era="legacy") as talk:

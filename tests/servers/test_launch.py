@@ -88,6 +88,7 @@ async def launch_of(folder: Path, command: str, *args: str) -> tuple[dict[str, A
 
 @pytest.mark.skipif(shutil.which("npx") is None, reason="there is no npx")
 async def test_npx_is_resolved_to_the_program_of_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # C09
     monkeypatch.setenv("npm_config_offline", "true")
     npm_package(tmp_path)
     launch, warnings = await launch_of(tmp_path, "npx", "-y", "greeter@1.2.3", "--loud")

@@ -122,7 +122,7 @@ async def test_a_server_that_ends_with_its_input_is_closed(tmp_path: Path) -> No
     assert (exit_.how, exit_.exit_code, exit_.left_processes) == ("closed", 0, 0)
 
 
-async def test_a_server_that_ignores_the_end_of_its_input_is_terminated(tmp_path: Path) -> None:
+async def test_a_server_that_ignores_the_end_of_its_input_is_terminated(tmp_path: Path) -> None:  # C03
     exit_ = await closed(faulty("ignore_eof"), tmp_path)
     assert (exit_.how, exit_.exit_code) == ("terminated", -15)
     assert 2000 <= exit_.ms < 4000
@@ -145,7 +145,7 @@ async def test_a_server_that_ended_by_itself_is_told_by_its_exit_code(tmp_path: 
 
 
 @pytest.mark.parametrize("fault", ["grandchild", "stray", "daemon"])
-async def test_what_a_server_started_does_not_outlive_it(fault: str, tmp_path: Path) -> None:
+async def test_what_a_server_started_does_not_outlive_it(fault: str, tmp_path: Path) -> None:  # C04
     before = sleeping()
     exit_ = await closed(faulty(fault), tmp_path)
     assert (exit_.how, exit_.left_processes) == ("closed", 1)
@@ -162,6 +162,31 @@ async def test_what_a_crashed_server_started_does_not_outlive_it(tmp_path: Path)
     assert exit_
     assert (exit_.how, exit_.left_processes) == ("crashed", 1)
     assert running(str(tmp_path)) == []
+
+
+HOLDS = "import os, subprocess; subprocess.Popen(['sleep', '60'])\n"
+
+
+@pytest.mark.parametrize("says", ["", "print('ready', flush=True)"])
+async def test_a_server_that_is_gone_has_ended_its_output_though_a_child_of_it_holds_that_open(
+    says: str, tmp_path: Path
+) -> None:  # C04, C06
+    with anyio.fail_after(5):
+        async with python(f"{HOLDS}{says}\nos._exit(3)").open(place(tmp_path)) as channel:
+            if says:
+                assert await channel.receive() == b"ready"
+            with pytest.raises(EOFError):
+                await channel.receive()
+            assert await channel.settle() == 3
+
+
+async def test_a_command_that_starts_the_server_and_goes_away_is_not_its_end(tmp_path: Path) -> None:
+    serves = "import sys, time; line = input(); time.sleep(0.5); print(line, flush=True); input()"
+    starts = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {serves!r}])"
+    with anyio.fail_after(10):
+        async with python(starts).open(place(tmp_path)) as channel:
+            await channel.send(b"hi")
+            assert await channel.receive() == b"hi"
 
 
 @pytest.mark.parametrize("fault", ["stray", "daemon"])
@@ -253,7 +278,7 @@ async def test_sending_to_a_server_that_is_gone_is_a_broken_resource(tmp_path: P
 
 async def test_a_server_gets_what_a_process_needs_and_a_home_of_its_own_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> None:  # C12, C49
     monkeypatch.setenv("PROVIDER_API_KEY", "sk-of-the-harness")
     program = "import os, json; print(json.dumps(dict(os.environ)))"
     env = {"TOKEN": "t", "DB": "{trial_dir}/a.db", "OTHER": "{other}"}

@@ -11,14 +11,12 @@ from mcptrials.audit.line import Level, Line
 from mcptrials.dialect import VALID, adapt
 from mcptrials.encoding import dump_text
 from mcptrials.errors import ServerError, boundary
-from mcptrials.presentation import RawTool
+from mcptrials.presentation import BYTES_PER_TOKEN, RawTool, amiss
 from mcptrials.project import ServerConfig
 from mcptrials.source import nearest
 
 SPEC_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """Spec 2026-07-28, server/tools: tool names SHOULD be of this form."""
-BYTES_PER_TOKEN = 4
-"""For English and JSON under the tokenizers of today; an estimate, and said to be one."""
 MANY_TOKENS = 20_000
 
 
@@ -57,6 +55,8 @@ def _unknown(tools: Sequence[RawTool], config: ServerConfig) -> Iterator[tuple[L
     for name in (*(config.tools.allow or ()), *config.tools.hide):
         if name not in names:
             yield "fail", f"it has no tool {name!r} to allow or hide", nearest(name, names) or "remove it"
+    for problem in amiss(config.tools.inject, tools):
+        yield "fail", f"it {problem}", "mend tools.inject"
 
 
 def _schemas(tool: RawTool) -> Iterator[str]:
@@ -81,9 +81,10 @@ def _undescribed(label: str, tools: Sequence[RawTool]) -> list[Line]:
     bare = [tool["name"] for tool in tools if not str(tool.get("description") or "").strip()]
     if not bare:
         return []
-    named = ", ".join(bare[:5]) + (f" and {len(bare) - 5} more" if len(bare) > 5 else "")  # noqa: PLR2004
     fix = "say what each does; models choose by it"
-    return [Line("servers", "warn", label, f"{len(bare)} tools have no description: {named}", fix, {"tools": bare})]
+    return [
+        Line("servers", "warn", label, f"{len(bare)} tools have no description: {_named(bare)}", fix, {"tools": bare})
+    ]
 
 
 async def relisting_line(label: str, session: Any, timeout_s: float) -> Line:
@@ -105,4 +106,20 @@ async def relisting_line(label: str, session: Any, timeout_s: float) -> Line:
         fix = "list them in one order: caches of providers depend on it"
         return Line("servers", "warn", label, "listed the same tools in another order the second time", fix)
     fix = "a tool list may not depend on earlier requests or on the time"
-    return Line("servers", "fail", label, "listed other tools the second time", fix)
+    what = f"listed other tools the second time: {_difference(first, second)}"
+    return Line("servers", "fail", label, what, fix)
+
+
+def _difference(first: Sequence[RawTool], second: Sequence[RawTool]) -> str:
+    """Which tools, by name."""
+    before, after = ({tool["name"]: json.dumps(tool, sort_keys=True) for tool in each} for each in (first, second))
+    kinds = {
+        "gone": [name for name in before if name not in after],
+        "new": [name for name in after if name not in before],
+        "changed": [name for name in before if after.get(name, before[name]) != before[name]],
+    }
+    return "; ".join(f"{kind}: {_named(names)}" for kind, names in kinds.items() if names)
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")  # noqa: PLR2004

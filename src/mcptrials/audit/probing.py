@@ -64,6 +64,8 @@ def _judged(answer: CallResult, timeout_s: float) -> tuple[Level, str, str | Non
             return "ok", "is answered by a protocol error, which some hosts do not show to the model", None
         case "ok":
             return "warn", "is answered as if it were right", "check arguments by the schema, and say what is wrong"
+        case "input_required":
+            return "warn", "is answered by a question of its own", "check the arguments before asking"
         case "timeout":
             return "fail", f"is not answered within {timeout_s:g} s", "answer with isError: true"
         case "transport_lost":

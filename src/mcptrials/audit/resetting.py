@@ -18,6 +18,7 @@ from mcptrials.project import Project, ServerConfig
 from mcptrials.protocols import Limits, Place, Server, ServerSession, SessionHooks
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.preflight import no_wire
+from mcptrials.servers.asking import Client
 from mcptrials.task import ReferenceCall, Task
 
 MAX_LOOKS = 10
@@ -169,8 +170,9 @@ async def _trial(tried: _Tried, place: Place) -> _Seen:
         for name, server in tried.servers.items():
             channel = await stack.enter_async_context(server.open(place))
             hooks = SessionHooks(lambda *_: None, lambda *_: None)
-            era, connect_s = tried.configs[name].era, tried.limits.connect_seconds
-            opened = open_session(name, channel, hooks, era=era, connect_s=connect_s)
+            config, connect_s = tried.configs[name], tried.limits.connect_seconds
+            client = Client(config.client_policy, place.trial_dir)
+            opened = open_session(name, channel, hooks, era=config.era, connect_s=connect_s, client=client)
             sessions[name] = await stack.enter_async_context(opened)
         before = await _look(sessions, place, tried.limits)
         replies, failed = [], None

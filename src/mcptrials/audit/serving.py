@@ -12,10 +12,11 @@ from mcptrials.audit.listing import listing_lines, relisting_line
 from mcptrials.audit.probing import probe_lines
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.errors import TrialError
-from mcptrials.presentation import RawTool, ToolFilter
+from mcptrials.presentation import RawTool, ToolFilter, without_injected
 from mcptrials.project import ServerConfig
 from mcptrials.protocols import Limits, Place, Server, ServerExit, SessionHooks
 from mcptrials.runner.preflight import no_wire, start_hint
+from mcptrials.servers.asking import Client
 
 STDERR_BYTES = 1 << 20
 """More of it, from a start and a few calls, is worth a word."""
@@ -44,8 +45,9 @@ class Served:
 
     @property
     def shown(self) -> list[RawTool]:
-        """The tools that at least one task shows."""
-        return [tool for tool in self.tools if any(each.shows(tool) for each in self.filters)]
+        """The tools that at least one task shows, as it shows them: what is injected is the same for all tasks."""
+        shown = [tool for tool in self.tools if any(each.shows(tool) for each in self.filters)]
+        return [without_injected(tool, self.filters[0]) for tool in shown]
 
     def say(self, level: Level, what: str, fix: str | None = None, **facts: Any) -> None:
         self.lines.append(Line("servers", level, self.label, what, fix, facts))
@@ -88,8 +90,11 @@ async def _try(server: Server, ground: Ground, place: Place, served: Served, bre
     connect_s = ground.limits.connect_seconds
     async with AsyncExitStack() as stack:
         channel = await stack.enter_async_context(server.open(place))
+        client = Client(ground.config.client_policy, place.trial_dir)
         session = await stack.enter_async_context(
-            open_session(server.name, channel, breaches.hooks(), era=ground.config.era, connect_s=connect_s)
+            open_session(
+                server.name, channel, breaches.hooks(), era=ground.config.era, connect_s=connect_s, client=client
+            )
         )
         served.tools = tuple(session.tools)
         _tell_start(served, session)

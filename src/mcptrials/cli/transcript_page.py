@@ -18,12 +18,14 @@ from mcptrials.events import (
     ModelReply,
     PresentationChange,
     PromptGiven,
+    ServerAsked,
     ServerExited,
     ServerLog,
     ServerStarted,
     StateRead,
     ToolAnswered,
     ToolCalled,
+    ToolsListed,
 )
 from mcptrials.record import Record
 from mcptrials.store import Run
@@ -100,8 +102,6 @@ def _rest(event: Event, limit: int) -> Iterator[Line]:
             yield f"    shown differently ({event.policy}): {event.subject}{place}", "dim"
         case ContractViolation():
             yield f"[{_at(event)}] server {event.server} broke the protocol: {event.what}: {event.detail}", "yellow"
-        case ServerLog():
-            yield f"[{_at(event)}] {event.server} {event.method}: {_short(dump_text(event.params), 200)}", "dim"
         case LimitReached():
             yield f"[{_at(event)}] limit reached: {event.limit} = {event.value:g}", "bold yellow"
         case FinalAnswer():
@@ -111,10 +111,25 @@ def _rest(event: Event, limit: int) -> Iterator[Line]:
             yield f"state of {event.query!r}: {_short(found, limit)}", "magenta"
         case Failure():
             yield f"[{_at(event)}] {event.blame}: {event.cause}: {event.message}", "bold red"
+        case ServerAsked() | ToolsListed() | ServerLog():
+            yield _told(event)
         case ServerExited() if event.how != "closed" or event.exit_code:
             code = "" if event.exit_code is None else f", exit code {event.exit_code}"
             yield f"[{_at(event)}] server {event.server} ended: {event.how}{code}", "yellow"
             yield from _indented(_short(event.stderr_tail.strip(), limit), "dim")
+
+
+def _told(event: ServerAsked | ToolsListed | ServerLog) -> Line:
+    """What a server says besides answering."""
+    match event:
+        case ServerAsked():
+            got = _short(dump_text(event.answer), 200)
+            return f"[{_at(event)}] {event.server} asked for {event.method} ({event.policy}): {got}", "yellow"
+        case ToolsListed():
+            what = event.error or event.tool_count
+            return f"[{_at(event)}] server {event.server} was asked for its tools again: {what}", "dim"
+        case ServerLog():
+            return f"[{_at(event)}] {event.server} {event.method}: {_short(dump_text(event.params), 200)}", "dim"
 
 
 def _prompt(event: PromptGiven) -> Iterator[Line]:
@@ -149,6 +164,8 @@ def _reply(event: ModelReply, limit: int) -> Iterator[Line]:
 def _call(event: ToolCalled) -> Iterator[Line]:
     note = " (no such tool)" if event.unknown_tool else ""
     yield f"  → {event.tool}({_arguments(event)}){note}", "cyan"
+    if event.sent is not None:
+        yield f"    sent with what the project injects: {_short(dump_text(event.sent), 200)}", "dim"
     if event.argument_error:
         yield f"    does not fit the schema: {event.argument_error}", "yellow"
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any, ClassVar, Literal
 
+from pydantic import Field
+
 from mcptrials import answer
 from mcptrials.events import (
     ContractViolation,
@@ -12,11 +14,14 @@ from mcptrials.events import (
     ModelRequest,
     PresentationChange,
     PromptGiven,
+    ServerAsked,
     ServerLog,
 )
 from mcptrials.frozen import UserData
 from mcptrials.hosts.toolbox import Toolbox
+from mcptrials.presentation import ResultPolicy
 from mcptrials.protocols import (
+    Asked,
     Assistant,
     HostContext,
     HostResult,
@@ -49,6 +54,14 @@ class Loop(UserData):
     takes_sessions: ClassVar[Literal[True]] = True
     instructions: bool = False
     """Whether the servers' `instructions` are added to the system prompt: a choice of hosts, hence a condition."""
+    results: Literal["text", "structured", "both"] = "text"
+    """What of a result the model reads where it has both; text falls back to the structured content without any."""
+    images: Literal["native", "placeholder"] = "native"
+    """Whether a model whose provider takes images in results gets them as such."""
+    max_result_tokens: int | None = Field(default=None, ge=1)
+    """Of one result, by an estimate of 4 bytes a token: the bound that many hosts have."""
+    long_results: Literal["error", "truncate", "file"] = "truncate"
+    """What the model reads instead of a longer one: an error, its beginning, or that with a file that has it whole."""
 
     @property
     def version(self) -> str:
@@ -62,7 +75,10 @@ class Loop(UserData):
                 name: await stack.enter_async_context(context.open_session(name, channel, hooks(name, context)))
                 for name, channel in servers.items()
             }
-            toolbox = Toolbox(sessions, context)
+            policy = ResultPolicy(
+                content=self.results, images=self.images, max_tokens=self.max_result_tokens, long=self.long_results
+            )
+            toolbox = Toolbox(sessions, context, policy)
             messages = self._opening(prompt, sessions, toolbox, context)
             return await _converse(model, messages, toolbox, context)
 
@@ -96,6 +112,7 @@ async def _converse(model: Model, messages: list[Message], toolbox: Toolbox, con
     while True:
         if limit := budget.reached():
             return HostResult(None, f"limit:{limit}")
+        await toolbox.refresh()
         reply = await _ask(model, messages, toolbox, context, budget)
         if reply.stop == "paused":
             messages.append(Assistant(reply))
@@ -181,4 +198,16 @@ def hooks(server: str, context: HostContext) -> SessionHooks:
     def notification(method: str, params: Any) -> None:
         context.emit(ServerLog(at_ms=context.clock.now_ms(), server=server, method=method, params=params))
 
-    return SessionHooks(violation, notification)
+    def asked(each: Asked) -> None:
+        context.emit(
+            ServerAsked(
+                at_ms=context.clock.now_ms(),
+                server=server,
+                method=each.method,
+                params=each.params,
+                policy=each.policy,
+                answer=each.answer,
+            )
+        )
+
+    return SessionHooks(violation, notification, asked)

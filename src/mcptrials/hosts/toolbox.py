@@ -16,10 +16,22 @@ from mcptrials.events import (
     ToolAnswered,
     ToolCalled,
     ToolShown,
+    ToolsListed,
 )
 from mcptrials.hosts.arguments import misfit
-from mcptrials.presentation import Change, ToolFilter, present_protocol_error, present_result, present_tools
-from mcptrials.protocols import CallResult, HostContext, ServerSession, ToolOutput
+from mcptrials.hosts.long_result import shortened
+from mcptrials.presentation import (
+    AS_TEXT,
+    BYTES_PER_TOKEN,
+    Change,
+    RawTool,
+    ResultPolicy,
+    ToolFilter,
+    present_protocol_error,
+    present_result,
+    present_tools,
+)
+from mcptrials.protocols import CallResult, HostContext, Place, ServerSession, ToolOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +44,8 @@ class _Plan:
     tool: str
     schema: Any
     arguments: Any
+    sent: Any
+    """The arguments with what the project injects."""
     unreadable: str | None
 
     @property
@@ -42,25 +56,54 @@ class _Plan:
 class Toolbox:
     """Routes the model's calls; what the model sees of the answers follows the presentation policy."""
 
-    def __init__(self, sessions: Mapping[str, ServerSession], context: HostContext) -> None:
-        self._sessions, self._context = sessions, context
+    def __init__(
+        self, sessions: Mapping[str, ServerSession], context: HostContext, policy: ResultPolicy = AS_TEXT
+    ) -> None:
+        self._sessions, self._context, self._policy = sessions, context, policy
         for session in sessions.values():
             self._tell(session)
-        listings = {name: session.tools for name, session in sessions.items()}
-        self.tools, changes = present_tools(listings, context.filters, context.dialect, context.overrides)
-        self._by_name: dict[str, ToolShown] = {tool.shown_name: tool for tool in self.tools}
-        self._schemas = {(name, tool["name"]): tool.get("inputSchema") for name in listings for tool in listings[name]}
-        self._promised = {
-            (name, tool["name"]): tool["outputSchema"]
-            for name, tools in listings.items()
-            for tool in tools
-            if "outputSchema" in tool
-        }
-        self._record(changes)
         self._count = 0
+        self._learn()
+
+    def _learn(self) -> None:
+        """What the model sees of the servers' lists as they are now."""
+        listings = {name: session.tools for name, session in self._sessions.items()}
+        self.tools, changes = present_tools(
+            listings, self._context.filters, self._context.dialect, self._context.overrides
+        )
+        self._by_name: dict[str, ToolShown] = {tool.shown_name: tool for tool in self.tools}
+        self._raw = {(name, tool["name"]): tool for name in listings for tool in listings[name]}
+        self._promised = {whose: tool["outputSchema"] for whose, tool in self._raw.items() if "outputSchema" in tool}
+        self._record(changes)
+
+    async def refresh(self) -> None:
+        """Takes a list again that changed, where the project lets the model see that."""
+        for name, session in self._sessions.items():
+            if session.list_changed and self._rule(name).list_changed == "refresh":
+                await self._list_again(session)
+
+    async def _list_again(self, session: ServerSession) -> None:
+        """Also when the end of the trial cuts it off, the time that it took is told: it is the server's."""
+        began = self._context.clock.now_ms()
+        failure: str | None = "its changed tool list had not come when the trial ended"
+        try:
+            failure = await session.refresh(self._context.limits.call_seconds)
+        finally:
+            if failure is None:
+                self._tell_problems(session)
+                self._learn()
+            else:
+                self._violated(session.server, "changed_list_missing", failure)
+            self._context.emit(_listed(session, self.tools, began, self._context.clock.now_ms(), failure))
+
+    def _rule(self, server: str) -> ToolFilter:
+        return self._context.filters.get(server, ToolFilter())
 
     def _tell(self, session: ServerSession) -> None:
         self._context.emit(_started(session, self._context.clock.now_ms()))
+        self._tell_problems(session)
+
+    def _tell_problems(self, session: ServerSession) -> None:
         for problem in session.problems:
             self._violated(session.server, "broken_tool_list", problem)
 
@@ -93,14 +136,24 @@ class Toolbox:
         began = self._context.clock.now_ms()
         if plan.unreadable or plan.session is None:
             return self._refused(plan, began)
-        answer = await plan.session.call(plan.tool, plan.arguments, self._context.limits.call_seconds)
+        answer = await plan.session.call(plan.tool, plan.sent, self._context.limits.call_seconds)
         self._check_promise(plan.session.server, plan.tool, answer)
         shown, changes = self._shown(answer)
-        self._record(changes)
+        shown, cut = await self._bounded(shown, plan.call_id)
+        self._record((*changes, *cut))
         await self._keep(self._answered(plan, answer, shown, began))
         if answer.status == "transport_lost":
             raise ServerError("crash", f"server {plan.session.server!r} went away during a call of {plan.tool!r}")
-        return ToolOutput(asked.id, asked.name, shown, answer.status != "ok", answer.result)
+        failed = answer.status != "ok" or any(change.rule == "error" for change in cut)
+        blocks = answer.result if self._policy.images == "native" and not cut else None
+        return ToolOutput(asked.id, asked.name, shown, failed, blocks)
+
+    async def _bounded(self, shown: str, call_id: str) -> tuple[str, tuple[Change, ...]]:
+        """A result within the host's bound, if it has one."""
+        bound = self._policy.max_tokens
+        if bound is None or len(shown) * 4 <= bound * BYTES_PER_TOKEN:
+            return shown, ()  # 4 is the most that a character has bytes
+        return await to_thread.run_sync(shortened, shown, bound, self._policy.long, self._context.place, call_id)
 
     async def _keep(self, answered: ToolAnswered) -> None:
         """A long answer is written beside the event loop: other trials must not wait, and their time run out."""
@@ -115,8 +168,17 @@ class Toolbox:
         session = self._sessions[tool.server] if tool else self._taker(asked.name)
         self._count += 1
         # What the model was shown may be adapted; its arguments go to the server, whose own schema they are checked by.
-        name, schema = (tool.tool, self._schemas[tool.server, tool.tool]) if tool else (asked.name, None)
-        return _Plan(f"{self._count}", asked, session, name, schema, arguments, unreadable)
+        name = tool.tool if tool else asked.name
+        raw = self._raw.get((session.server, name)) if session else None
+        schema = raw.get("inputSchema") if tool and raw else None
+        # Also a call by a name that was not shown must not get around what is injected.
+        sent = self._with_injected(session.server, raw, arguments) if session and raw and not unreadable else arguments
+        return _Plan(f"{self._count}", asked, session, name, schema, arguments, sent, unreadable)
+
+    def _with_injected(self, server: str, raw: RawTool, arguments: Any) -> Any:
+        """What the project fixed counts, whatever the model sent under that name."""
+        injected = self._rule(server).injected(raw)
+        return {**arguments, **_expanded(injected, self._context.place)} if injected else arguments
 
     def _taker(self, name: str) -> ServerSession | None:
         """Who gets a call by a name that was not shown: the only server there is, whose own answer is worth seeing.
@@ -144,7 +206,8 @@ class Toolbox:
             arguments=plan.arguments,
             raw_arguments=plan.asked.raw_arguments,
             unknown_tool=plan.unknown,
-            argument_error=misfit(plan.schema, plan.arguments) if checkable else plan.unreadable,
+            argument_error=misfit(plan.schema, plan.sent) if checkable else plan.unreadable,
+            sent=None if plan.sent is plan.arguments else plan.sent,
         )
 
     def _refused(self, plan: _Plan, began: float) -> ToolOutput:
@@ -167,9 +230,11 @@ class Toolbox:
             return present_protocol_error(answer.error), ()
         if answer.status == "timeout":
             return f"Error: the tool did not answer within {self._context.limits.call_seconds:g} s", ()
+        if answer.status == "input_required":
+            return f"Error: the tool did not get what it asked for: {answer.error}", ()
         if answer.status == "transport_lost":
             return "", ()
-        return present_result(answer.result)
+        return present_result(answer.result, self._policy)
 
     def _answered(self, plan: _Plan, answer: CallResult, shown: str, began: float) -> ToolAnswered:
         return ToolAnswered(
@@ -196,7 +261,31 @@ def _started(session: ServerSession, at_ms: float) -> ServerStarted:
         instructions=session.instructions,
         tools_hash=session.tools_hash,
         tool_count=len(session.tools),
+        capabilities=dict(session.capabilities),
     )
+
+
+def _listed(
+    session: ServerSession, tools: tuple[ToolShown, ...], began_ms: float, now_ms: float, error: str | None
+) -> ToolsListed:
+    return ToolsListed(
+        at_ms=now_ms,
+        ms=now_ms - began_ms,
+        server=session.server,
+        tools_hash=session.tools_hash,
+        tool_count=len(session.tools),
+        tools=tools,
+        error=error,
+    )
+
+
+def _expanded(value: Any, place: Place) -> Any:
+    """A value of the project file with its {trial_dir} and the like filled in."""
+    if isinstance(value, dict):
+        return {key: _expanded(each, place) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_expanded(each, place) for each in value]
+    return place.expand(value) if isinstance(value, str) else value
 
 
 def _arguments(raw: str) -> tuple[Any, str | None]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mcptrials import plugins
 from mcptrials.environment import parse_reader
@@ -131,8 +131,15 @@ def _placed(source: Source, *key: Key) -> Iterator[None]:
 
 
 def _check_host_settings(source: Source, index: int, host: HostConfig) -> None:
-    if host.settings:
-        known = inspect.signature(plugins.load("hosts", host.host, source.path.parent)).parameters
-        for name in host.settings.keys() - known.keys():
-            where = source.where(("hosts", index, name))
-            raise UsageError(f"unknown key {name!r}", where=where, hint=nearest(name, ["host", *known]))
+    if not host.settings:
+        return
+    plug = plugins.load("hosts", host.host, source.path.parent)
+    known = inspect.signature(plug).parameters
+    for name in host.settings.keys() - known.keys():
+        where = source.where(("hosts", index, name))
+        raise UsageError(f"unknown key {name!r}", where=where, hint=nearest(name, ["host", *known]))
+    if isinstance(plug, type) and issubclass(plug, BaseModel):
+        try:
+            plug.model_validate(host.settings)
+        except ValidationError as exc:
+            raise explain(source, exc, below("hosts", index)) from exc

@@ -13,6 +13,7 @@ from mcptrials.frozen import Items, UserData, whole_number, wrong_key
 from mcptrials.overrides import Naming
 from mcptrials.project.endpoint import check_header, check_url, has_user
 from mcptrials.protocols import Limits
+from mcptrials.servers.asking import Answer, ClientPolicy, ElicitationPolicy, RootsPolicy, SamplingPolicy
 from mcptrials.servers.sandbox import Sandbox, SandboxKey
 from mcptrials.task import MAX_TRIALS, Task
 
@@ -26,6 +27,8 @@ class ToolsConfig(UserData):
     hide: Items[str] = ()
     prefix: Literal["collision", "always"] = "collision"
     """When the server's name stands before a tool's: where two servers have a tool of that name, or always."""
+    inject: dict[str, dict[str, Any]] = {}
+    """Fixed arguments, by tool (`*`: every tool that takes them), which the model neither sees nor sends."""
 
 
 SERVER_KINDS = {
@@ -52,6 +55,16 @@ class ServerConfig(UserData):
     python: str | None = None
     era: Literal["auto", "modern", "legacy"] = "auto"
     on_invalid_tool: Literal["stop", "drop"] = "stop"
+    list_changed: Literal["frozen", "refresh"] = "frozen"
+    """Whether the model sees a tool list that changes during a trial, or the one that the trial began with."""
+    elicitation: ElicitationPolicy | None = None
+    """What the server gets when it asks the user something; unset: declined, and not declared as a capability."""
+    sampling: SamplingPolicy | None = None
+    """The same when it asks for a model's message."""
+    roots: RootsPolicy = "none"
+    """Which directories the client gives the server; none is not declared as a capability."""
+    answers: Items[Answer] = ()
+    """What a scripted policy answers: the first whose text stands in the message; without one, it declines."""
     tools: ToolsConfig = ToolsConfig()
     isolation: Literal["auto", "spawn", "spare"] = "auto"
     """When the trial's process is started: when the trial begins, or before; auto: before where that is safe."""
@@ -107,6 +120,18 @@ class ServerConfig(UserData):
         if len(said := [what for what, is_there in who.items() if is_there]) > 1:
             raise ValueError(f"both {said[0]} and {said[1]} say who we are; remove one")
         return self
+
+    @model_validator(mode="after")
+    def _answers_what_is_asked(self) -> "ServerConfig":
+        if self.answers and "scripted" not in (self.elicitation, self.sampling):
+            raise ValueError("'answers' goes with 'elicitation: scripted' or 'sampling: scripted'")
+        return self
+
+    @property
+    def client_policy(self) -> ClientPolicy:
+        return ClientPolicy(
+            elicitation=self.elicitation, sampling=self.sampling, roots=self.roots, answers=self.answers
+        )
 
     def patched(self, patch: Mapping[str, Any]) -> "ServerConfig":
         """With the keys of a variant; one that starts the server in another way drops the keys of the old way."""

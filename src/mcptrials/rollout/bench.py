@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from mcptrials.dialect import Dialect
@@ -90,9 +91,9 @@ class TrialWriter(Protocol):
 
 
 class SessionOpener(Protocol):
-    """Binds the connect deadline; the era is pinned by server."""
+    """Binds the connect deadline and the trial's directory; the era is pinned by server."""
 
-    def __call__(self, connect_s: float) -> OpenSession: ...
+    def __call__(self, connect_s: float, trial_dir: Path) -> OpenSession: ...
 
 
 class SessionContinuer(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from mcptrials.protocols import CallResult, OpenSession, ServerChannel, SessionHooks
+from mcptrials.protocols import CallResult, OpenSession, ServerChannel, SessionHooks, unheard
 from mcptrials.rollout.bench import ArmBench
 from mcptrials.rollout.log import TrialLog
 
@@ -28,12 +28,8 @@ class StillRunning:
         """
         channel, heard = self._channels[server], self._log.overheard[server]
         if heard.silent:  # the host never turned to it, so there is nothing to take up
-            taken_up = self._open(server, channel, SessionHooks(_unheard, _unheard))
+            taken_up = self._open(server, channel, SessionHooks(unheard, unheard))
         else:
             taken_up = self._arm.continue_session(server, channel, heard.spoken)
         async with taken_up as session:
             return await session.call(tool, arguments, timeout_s)
-
-
-def _unheard(*_: Any) -> None:
-    pass

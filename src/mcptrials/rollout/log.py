@@ -5,7 +5,7 @@ import traceback
 from pathlib import Path
 
 from mcptrials.errors import TrialError
-from mcptrials.events import Event, Failure, LimitReached, ModelReply, ModelRequest, StateRead
+from mcptrials.events import Event, Failure, LimitReached, ModelReply, ModelRequest, StateRead, ToolsListed
 from mcptrials.protocols import WireLog
 from mcptrials.rollout.bench import TrialFiles
 from mcptrials.rollout.clock import TrialClock
@@ -67,9 +67,10 @@ class TrialLog:
 
     @property
     def tool_time_s(self) -> float:
-        """Time in tool calls, also in one that the end of the trial cut off."""
+        """Time in tool calls, also in one that the end of the trial cut off, and in lists that were taken again."""
         cut_off_ms = self.host_ended_ms or 0.0
         times_ms = [made.answer.ms if made.answer else cut_off_ms - made.call.at_ms for made in self.transcript.calls]
+        times_ms += [event.ms for event in self.transcript.events if isinstance(event, ToolsListed)]
         return sum(times_ms) / 1000
 
     @property

@@ -42,9 +42,8 @@ class ReadyPlace:
         """Args:
         trial: one of its kind.
         """
-        self._bench, self._task, arm = bench, bench.tasks[trial.task_id], bench.arms[trial.arm]
-        negotiate = arm.open_session(kind.connect_s) if kind.negotiated else None
-        self.spares = {name: Spare(arm.servers[name], negotiate) for name in arm.servers if name in arm.ahead}
+        self._bench, self._task, self._arm, self._kind = bench, bench.tasks[trial.task_id], bench.arms[trial.arm], kind
+        self.spares: dict[str, Spare] = {}
         self._wires, self._scope = WaitingWires(), anyio.CancelScope()
         self._place: Place | None = None
         self._state: str | None = None
@@ -72,6 +71,9 @@ class ReadyPlace:
     async def _make(self, tasks: TaskGroup) -> None:
         place = self._place = self._bench.places.make(self._wires.open)
         await self._task.make_clean(place)
+        arm, kind = self._arm, self._kind
+        negotiate = arm.open_session(kind.connect_s, place.trial_dir) if kind.negotiated else None
+        self.spares = {name: Spare(arm.servers[name], negotiate) for name in arm.servers if name in arm.ahead}
         for spare in self.spares.values():
             await tasks.start(spare.live, place)
         # Servers may write when they start: that is a part of the state from which a trial begins.

@@ -35,15 +35,15 @@ async def stage(trial: Trial, bench: Bench, log: TrialLog, spares: Spares | None
         HarnessError: io, when there is no room for it; reset, when its state is not the pristine one.
     """
     task, arm = bench.tasks[trial.task_id], bench.arms[trial.arm]
-    open_session = arm.open_session(task.limits.connect_seconds)
+    connect_s = task.limits.connect_seconds
     if ready := await spares.take(trial) if spares else None:
         async with _left(bench.places, ready.place, trial, log), ready.used(log.wire):
-            yield _made_ahead(ready, arm.servers, open_session)
+            yield _made_ahead(ready, arm.servers, arm.open_session(connect_s, ready.place.trial_dir))
         return
     place = bench.places.make(log.wire)
     async with _left(bench.places, place, trial, log):
         await task.make_clean(place)
-        yield Stage(place, arm.servers, open_session, bench.starts.begin)
+        yield Stage(place, arm.servers, arm.open_session(connect_s, place.trial_dir), bench.starts.begin)
 
 
 def _made_ahead(ready: ReadyPlace, servers: Mapping[str, Server], open_session: OpenSession) -> Stage:

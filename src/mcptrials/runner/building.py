@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from mcptrials import plugins
@@ -30,6 +31,7 @@ from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning, u
 from mcptrials.runner.soundness import found_broken, refuse_broken, unfit_answers
 from mcptrials.runner.standins import RESTRAINED, can_be_tried, passing_idly
 from mcptrials.runner.watchdog import watched
+from mcptrials.servers.asking import Client
 from mcptrials.servers.confinement import Confinement
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Arm, StateValue, Trial
@@ -259,6 +261,8 @@ class Workshop:
                 allow=config.tools.allow,
                 hide=config.tools.hide,
                 prefix=config.tools.prefix,
+                inject=config.tools.inject,
+                list_changed=config.list_changed,
                 writes="denied" if self.project.writes(task, config) == "denied" else "allowed",
             )
             for name, config in configs.items()
@@ -359,7 +363,9 @@ class Workshop:
         return host
 
 
-def _opener(facts: Mapping[str, ServerFacts], configs: Mapping[str, ServerConfig], connect_s: float) -> OpenSession:
+def _opener(
+    facts: Mapping[str, ServerFacts], configs: Mapping[str, ServerConfig], connect_s: float, trial_dir: Path
+) -> OpenSession:
     """Sessions in the era that each server was found to speak: pinned, since it changes codes and texts.
 
     A tool list that is broken in a trial ends it, unless the project says to go on without the broken tools.
@@ -368,8 +374,11 @@ def _opener(facts: Mapping[str, ServerFacts], configs: Mapping[str, ServerConfig
 
     @asynccontextmanager
     async def opened(server: str, channel: ServerChannel, hooks: SessionHooks) -> AsyncIterator[ServerSession]:
-        async with open_session(server, channel, hooks, era=facts[server].era, connect_s=connect_s) as session:
-            if session.problems and configs[server].on_invalid_tool == "stop":
+        config = configs[server]
+        client = Client(config.client_policy, trial_dir, config.list_changed == "refresh")
+        era = facts[server].era
+        async with open_session(server, channel, hooks, era=era, connect_s=connect_s, client=client) as session:
+            if session.problems and config.on_invalid_tool == "stop":
                 hooks.violation("broken_tool_list", session.problems[0])
                 what = f"server {server!r}: its tool list was whole before the run and is broken: {session.problems[0]}"
                 raise ServerError("contract_violation", what)

@@ -22,10 +22,11 @@ from mcptrials.events import ToolShown
 from mcptrials.models.patient import Patient, Pause, RetryPolicy
 from mcptrials.overrides import NOTHING, Overrides
 from mcptrials.overrides import check as check_overrides
-from mcptrials.presentation import ToolFilter, present_tools
+from mcptrials.presentation import ToolFilter, amiss, present_tools, without_injected
 from mcptrials.project import ModelConfig, Project, ServerConfig
-from mcptrials.protocols import Model, Place, Reply, Server, SessionHooks, Startable, User
+from mcptrials.protocols import Model, Place, Reply, Server, SessionHooks, Startable, User, unheard
 from mcptrials.rollout import TrialClock
+from mcptrials.servers.asking import Client
 from mcptrials.source import nearest
 from mcptrials.trial import TrialKey
 
@@ -148,9 +149,9 @@ async def try_servers(
             for name, server in servers.items():
                 tried = configs[name]
                 channel = await stack.enter_async_context(server.open(place))
-                hooks = SessionHooks(lambda *_: None, lambda *_: None)
+                hooks, client = SessionHooks(unheard, unheard), Client(tried.client_policy, place.trial_dir)
                 session = await stack.enter_async_context(
-                    open_session(name, channel, hooks, era=configs[name].era, connect_s=connect_s)
+                    open_session(name, channel, hooks, era=tried.era, connect_s=connect_s, client=client)
                 )
                 facts[name] = _facts(session)
     except TrialError as exc:
@@ -205,6 +206,8 @@ def _refuse_broken_list(facts: ServerFacts, config: ServerConfig) -> None:
     for name in (*(config.tools.allow or ()), *config.tools.hide):
         if name not in names:
             raise UsageError(f"it has no tool {name!r} to allow or hide", where=where, hint=nearest(name, names))
+    for problem in amiss(config.tools.inject, facts.tools):
+        raise UsageError(f"it {problem}", where=where, hint=f"mend servers.{facts.server}.tools.inject")
 
 
 def refuse_unknown_tools(facts: Mapping[str, ServerFacts], readers: Iterable[Reader]) -> None:
@@ -262,7 +265,8 @@ def refuse_tools(model: ModelConfig, facts: Mapping[str, ServerFacts], filters: 
         raise UsageError(what, where=where, hint="choose some with servers.<name>.tools.allow or tools.hide")
     hint = "mend the server, hide the tool with tools.hide, or give the model 'schema: exact' to try it as it is"
     for server, tool in shown:
-        for first in adapt(tool.get("inputSchema"), dialect).obstacles[:1]:
+        shown_tool = without_injected(tool, filters[server])
+        for first in adapt(shown_tool.get("inputSchema"), dialect).obstacles[:1]:
             what = f"{dialect.name} refuses tool {server + '/' + tool['name']!r}: {first.path} {first.what}"
             raise UsageError(what, where=where, hint=hint)
 

@@ -63,6 +63,7 @@ class StdioChannel:
         self._scanned = self._received = 0
         self._stderr = _CappedText()
         self._stdout_over, self._stderr_over = anyio.Event(), anyio.Event()
+        self._gone, self._reading = False, anyio.CancelScope()
         self._draining = anyio.CancelScope(shield=True)
         self._exit: ServerExit | None = None
 
@@ -112,11 +113,29 @@ class StdioChannel:
         return line
 
     async def _read_chunk(self) -> bytes:
-        chunk = await _read(self._process.stdout)
+        chunk = await self._read_while_it_lives()
         self._received += len(chunk)
         if self._received > MAX_OUTPUT:
             raise too_much("to its stdout")
         return chunk
+
+    async def _read_while_it_lives(self) -> bytes:
+        if not self._gone:
+            with anyio.CancelScope() as self._reading:
+                return await _read(self._process.stdout)
+        with anyio.move_on_after(_REST_S):
+            return await _read(self._process.stdout)
+        return b""
+
+    async def notice_end(self) -> None:
+        """A server that is gone says no more, though what it started may hold its output open.
+
+        One that went away well before its first word only started the one that serves.
+        """
+        await self._process.wait()
+        if self._received or self._process.returncode:
+            self._gone = True
+            self._reading.cancel()
 
     async def drain_stderr(self) -> None:
         """Keeps the server's stderr flowing for as long as the channel is open, also while the trial is cancelled."""

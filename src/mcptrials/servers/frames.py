@@ -12,7 +12,7 @@ import anyio
 from anyio import to_thread
 from mcp.shared.dispatcher import as_request_id, coerce_request_id
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCNotification, jsonrpc_message_adapter
+from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, jsonrpc_message_adapter
 from mcp_types.jsonrpc import ErrorData
 from pydantic import ValidationError
 
@@ -24,7 +24,8 @@ from mcptrials.protocols import ServerChannel, SessionHooks
 MALFORMED = ErrorData(code=-32603, message="the answer is no valid response")
 """What the engine is told in place of an answer that it would drop, which would look like a hang."""
 MAX_REPORTS = 1000
-"""Of violations, and of notifications, in one session; all of them stand in the wire log."""
+"""Of violations, of notifications and of the server's requests, in one session; all of them stand in the wire log."""
+LIST_CHANGED = "notifications/tools/list_changed"
 _NOT_JSON = "not_json"
 _SHOWN = 300
 _ID = re.compile(rb'"id"\s*:\s*(\d+)')
@@ -49,10 +50,12 @@ class FrameReader:
         """When an answer had come, by request id."""
         self.failure: TrialError | None = None
         """Why its output cannot be read any further."""
+        self.list_changed = False
+        """Whether the server said so since this was last put back."""
         self._on_stdout = channel.stderr_tail() is not None
         self._answered: set[Any] = set()
         self._given_up: set[Any] = set()
-        self._reports = self._notifications = 0
+        self._reports = self._notifications = self._requests = 0
         self._line_s = 0.0
 
     def give_up(self) -> None:
@@ -96,6 +99,8 @@ class FrameReader:
         message = self._validated(value, line)
         if isinstance(message, JSONRPCNotification):
             return self._notification(message)
+        if isinstance(message, JSONRPCRequest):
+            return self._request(message)
         return message if "method" in value else self._answer(value, message if written.exact else None)
 
     def _unreadable(self, line: bytes) -> JSONRPCError | None:
@@ -118,10 +123,18 @@ class FrameReader:
     def _notification(self, message: JSONRPCNotification) -> None:
         """Nothing in the engine waits for notifications: they are told and go no further."""
         self._notifications += 1
+        self.list_changed |= message.method == LIST_CHANGED
         if self._notifications <= MAX_REPORTS:
             self._hooks.notification(message.method, message.params)
         elif self._notifications == MAX_REPORTS + 1:
             self._violation("flood", f"more than {MAX_REPORTS} notifications; the rest stands in the wire log only")
+
+    def _request(self, message: JSONRPCRequest) -> JSONRPCRequest | None:
+        """Each has an answer that waits to be read; one that asks without end and never reads gets no more of them."""
+        self._requests += 1
+        if self._requests == MAX_REPORTS + 1:
+            self._violation("flood", f"more than {MAX_REPORTS} requests of its own; the rest is not answered")
+        return message if self._requests <= MAX_REPORTS else None
 
     def _answer(self, value: dict[str, Any], message: Any) -> Any:
         number = request_id(value.get("id"))

@@ -9,6 +9,8 @@ from mcptrials.presentation import RawTool
 
 MAX_PAGES = 250
 MAX_TOOLS = 10_000
+MAX_PROBLEMS = 100
+"""That are told one by one."""
 _SHOWN = 100
 
 
@@ -37,20 +39,21 @@ async def list_tools(request: Callable[[dict[str, Any]], Awaitable[Any]]) -> Lis
             problems.append("a tools/list result has no list 'tools'")
             break
         tools += items
+        if len(tools) > MAX_TOOLS:
+            problems.append(f"tools/list has more than {MAX_TOOLS} tools")
+            break
         cursor = page.get("nextCursor")
         if cursor is None:
             break
         if not isinstance(cursor, str) or cursor in seen:
-            problems.append(f"the pages of tools/list do not end: cursor {cursor!r} came twice or is no string")
-            break
-        if len(tools) > MAX_TOOLS:
-            problems.append(f"tools/list has more than {MAX_TOOLS} tools")
+            shown = excerpt.beginning(repr(cursor), _SHOWN)
+            problems.append(f"the pages of tools/list do not end: cursor {shown} came twice or is no string")
             break
         seen.add(cursor)
         params = {"cursor": cursor}
     else:
         problems.append(f"tools/list has more than {MAX_PAGES} pages")
-    return _checked(tools, problems)
+    return _checked(tools[:MAX_TOOLS], problems)
 
 
 def _checked(items: list[Any], problems: list[str]) -> Listing:
@@ -58,13 +61,16 @@ def _checked(items: list[Any], problems: list[str]) -> Listing:
     for index, item in enumerate(items):
         problem = _problem(item)
         name = item.get("name") if isinstance(item, dict) else None
-        label = f"tool {name!r:.100}" if isinstance(name, str) and name else f"tool number {index + 1}"
+        named = isinstance(name, str) and name
+        label = f"tool {excerpt.beginning(repr(name), _SHOWN)}" if named else f"tool number {index + 1}"
         if problem is None and name in tools:
             problem = "is listed twice"
         if problem is None:
             tools[str(name)] = item
         else:
             problems.append(f"{label} {problem}")
+    if (left := len(problems) - MAX_PROBLEMS) > 0:
+        problems[MAX_PROBLEMS:] = [f"{left} more problems of the tool list"]
     return Listing(tuple(tools.values()), tuple(problems))
 
 
@@ -80,5 +86,6 @@ def _problem(tool: Any) -> str | None:
     if not isinstance(schema, dict):
         return f"has no object as inputSchema, but {excerpt.beginning(repr(schema), _SHOWN)}"
     if schema.get("type") != "object":
-        return f"has an inputSchema whose type is {schema.get('type')!r}, not 'object'"
+        kind = excerpt.beginning(repr(schema.get("type")), _SHOWN)
+        return f"has an inputSchema whose type is {kind}, not 'object'"
     return None

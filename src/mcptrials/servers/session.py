@@ -7,30 +7,28 @@ that break a schema, and one bad tool would cost the whole list.
 import itertools
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import anyio
 from mcp import ClientSession, MCPError
 from mcp.shared.dispatcher import CallOptions
-from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import (
-    CLIENT_CAPABILITIES_META_KEY,
-    CLIENT_INFO_META_KEY,
-    PROTOCOL_VERSION_META_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
     DiscoverResult,
-    Implementation,
 )
 from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from mcptrials import __version__, excerpt
+from mcptrials import excerpt
 from mcptrials.encoding import canonical_hash
 from mcptrials.errors import ServerError
 from mcptrials.presentation import RawTool
-from mcptrials.protocols import CallResult, ServerChannel, SessionHooks
-from mcptrials.servers.background import bare
+from mcptrials.protocols import CallResult, ServerChannel, SessionHooks, unheard
+from mcptrials.servers.asking import NOBODY, Asking, Client, asks_for_input
+from mcptrials.servers.background import background, bare
+from mcptrials.servers.engine import CLIENT_INFO, Engine, declaring, modern_meta
 from mcptrials.servers.frames import MALFORMED, FrameReader, FrameWriter
 from mcptrials.servers.listing import list_tools
 from mcptrials.servers.overstepped import ended_how
@@ -38,12 +36,12 @@ from mcptrials.servers.patience import patience
 from mcptrials.servers.spoken import Spoken
 
 Era = Literal["auto", "modern", "legacy"]
-CLIENT_INFO = Implementation(name="mcptrials", version=__version__)
-_CLIENT = CLIENT_INFO.model_dump(by_alias=True, mode="json", exclude_none=True)
 _FIRST_ID = 100
 """Our own request ids begin here, above those of the handshake: ids are never used twice (spec, basic)."""
 _PROBE_SHARE = 1 / 3
 """Of the time to connect, for a server that does not answer the modern probe; the rest is for the legacy handshake."""
+MAX_ROUNDS = 10
+"""Of input that one call may ask for, as the SDK's own client has it."""
 _GOODBYE_S = 1.0
 """For telling a server that a call is over; one that does not read must not hold that up."""
 _LAST_WORDS_S = 0.2
@@ -55,21 +53,30 @@ _SHOWN = 300
 
 @asynccontextmanager
 async def open_session(
-    server: str, channel: ServerChannel, hooks: SessionHooks, *, era: Era = "auto", connect_s: float = 30
+    server: str,
+    channel: ServerChannel,
+    hooks: SessionHooks,
+    *,
+    era: Era = "auto",
+    connect_s: float = 30,
+    client: Client = NOBODY,
 ) -> AsyncIterator["McpSession"]:
     """A negotiated session with its tools listed.
 
     Args:
         era: which protocol generation to speak; auto probes (modern first).
         connect_s: deadline for the handshake and all pages of the tool list.
+        client: what the server may ask of its client.
 
     Raises:
         ServerError: server_start, with what the server said of it on its stderr.
     """
     began = time.monotonic()
-    async with _speaking(server, channel, hooks) as session:
+    async with _speaking(server, channel, hooks, client) as session, background() as tasks:
         await _connect(session, channel, era, connect_s)
         session.startup_ms = (time.monotonic() - began) * 1000
+        if client.listens:
+            tasks.start_soon(session.listen)
         yield session
 
 
@@ -79,23 +86,21 @@ async def continue_session(server: str, channel: ServerChannel, spoken: Spoken) 
 
     What the server says besides answering concerns nobody any more; it stands in the wire log.
     """
-    async with _speaking(server, channel, SessionHooks(_unheard, _unheard)) as session:
+    async with _speaking(server, channel, SessionHooks(unheard, unheard), NOBODY) as session:
         session.take_up(spoken)
         yield session
 
 
-def _unheard(*_: Any) -> None:
-    pass
-
-
 @asynccontextmanager
-async def _speaking(server: str, channel: ServerChannel, hooks: SessionHooks) -> AsyncIterator["McpSession"]:
-    reader = FrameReader(channel, hooks)
-    engine = JSONRPCDispatcher(reader, FrameWriter(channel, reader.awaited))
-    client = ClientSession(dispatcher=engine, client_info=CLIENT_INFO)
+async def _speaking(
+    server: str, channel: ServerChannel, hooks: SessionHooks, client: Client
+) -> AsyncIterator["McpSession"]:
+    reader, asking = FrameReader(channel, hooks), Asking(client.policy, hooks, client.trial_dir)
+    engine = Engine(reader, FrameWriter(channel, reader.awaited), asking)
+    sdk = ClientSession(dispatcher=engine, client_info=CLIENT_INFO, **declaring(asking.capabilities))
     with bare():
-        async with client:
-            yield McpSession(server, client, engine, reader, hooks)
+        async with sdk:
+            yield McpSession(server, sdk, engine, reader, hooks)
 
 
 async def _connect(session: "McpSession", channel: ServerChannel, era: Era, connect_s: float) -> None:
@@ -131,7 +136,7 @@ class McpSession:
     """See `protocols.ServerSession`."""
 
     def __init__(
-        self, server: str, client: ClientSession, engine: JSONRPCDispatcher, reader: FrameReader, hooks: SessionHooks
+        self, server: str, client: ClientSession, engine: Engine, reader: FrameReader, hooks: SessionHooks
     ) -> None:
         self.server = server
         self.tools: Sequence[RawTool] = ()
@@ -141,6 +146,7 @@ class McpSession:
         self.step = "the handshake"
         """What of connecting is being done."""
         self._client, self._engine, self._reader, self._hooks = client, engine, reader, hooks
+        self._asking = engine.asking
         self._ids = itertools.count(_FIRST_ID)
         self._taken_up: Spoken | None = None
 
@@ -166,6 +172,14 @@ class McpSession:
     @property
     def instructions(self) -> str | None:
         return self._client.instructions
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        return self._asking.capabilities
+
+    @property
+    def list_changed(self) -> bool:
+        return self._reader.list_changed
 
     def take_up(self, spoken: Spoken) -> None:
         """Goes on as whoever spoke before."""
@@ -217,16 +231,39 @@ class McpSession:
 
     async def _discover(self, version: str) -> DiscoverResult:
         options: CallOptions = {"request_id": next(self._ids), "cancel_on_abandon": False}  # spec, basic: cancellation
-        result = await self._engine.send_raw_request("server/discover", {"_meta": _modern_meta(version)}, options)
+        result = await self._engine.send_raw_request(
+            "server/discover", {"_meta": modern_meta(version, self.capabilities)}, options
+        )
         # How long the answer may be cached does not matter here, nor whether that is well said.
         return DiscoverResult.model_validate(result | {"ttlMs": 0, "cacheScope": "private"})
 
     async def list(self) -> None:
         """Fetches all pages of the tool list."""
-        self.step = "tools/list"
+        self.step, self._reader.list_changed = "tools/list", False
         listing = await list_tools(lambda params: self._request("tools/list", params, {"request_id": next(self._ids)}))
         self.tools, self.problems = listing.tools, listing.problems
         self.tools_hash = canonical_hash(listing.tools)
+
+    async def refresh(self, timeout_s: float) -> str | None:
+        try:
+            with self.patience(timeout_s):
+                await self.list()
+        except TimeoutError:
+            return f"its changed tool list did not come within {timeout_s:g} s"
+        except MCPError as exc:
+            return f"its changed tool list did not come: {exc.code} {excerpt.beginning(exc.message, _SHOWN)}"
+        return None
+
+    async def listen(self) -> None:
+        """Modern servers tell that their list changed on a stream that was asked for (spec, basic/utilities)."""
+        capabilities = self._client.server_capabilities
+        tools = capabilities.tools if capabilities else None
+        if self.era == "modern" and tools is not None and tools.list_changed:
+            params = {"notifications": {"toolsListChanged": True}}
+            with suppress(MCPError):  # a server that takes no subscriptions has a list that stays
+                await self._request(
+                    "subscriptions/listen", params, {"request_id": next(self._ids), "cancel_on_abandon": False}
+                )
 
     def refuse_foreign_fault(self) -> None:
         """Raises:
@@ -257,7 +294,7 @@ class McpSession:
         if self._taken_up is not None:
             return self._taken_up.meta
         version = self.protocol_version
-        return _modern_meta(version) if version and self._client.discover_result else {}
+        return modern_meta(version, self.capabilities) if version and self._client.discover_result else {}
 
     async def call(self, tool: str, arguments: Any, timeout_s: float) -> CallResult:
         """One `tools/call`; what comes of it is a result, also a refusal, a silence or the server's end.
@@ -266,19 +303,38 @@ class McpSession:
             ServerError: crash or contract_violation, when what the server writes cannot be read any further.
             HarnessError: auth or rate_limit, when it refuses us.
         """
-        began_s = time.monotonic()
-        number = next(self._ids)
-        params = {"name": tool, "arguments": arguments}
+        asked = _Asked({"name": tool, "arguments": arguments}, time.monotonic())
         try:
             with self.patience(timeout_s):
-                result = await self._request("tools/call", params, {"request_id": number, "cancel_on_abandon": False})
+                result = await self._completed(asked)
         except MCPError as exc:
-            return await self._failed(number, exc, began_s)
+            return await self._failed(asked.number, exc, asked.began_s)
         except TimeoutError:
-            ms = self._ms(number, began_s)
-            await self._give_up_on(number, timeout_s)
+            ms = self._ms(asked.number, asked.began_s)
+            await self._give_up_on(asked.number, timeout_s)
             return CallResult("timeout", ms)
-        return CallResult(self._status(result), self._ms(number, began_s), result)
+        if asked.refused is not None:
+            return CallResult("input_required", self._ms(asked.number, asked.began_s), result, error=asked.refused)
+        return CallResult(self._status(result), self._ms(asked.number, asked.began_s), result)
+
+    async def _completed(self, asked: "_Asked") -> Any:
+        """The result of a call, after the server got what it asked for on the way (spec, basic/patterns/mrtr)."""
+        params = asked.params
+        for _ in range(MAX_ROUNDS):
+            asked.number = next(self._ids)
+            options: CallOptions = {"request_id": asked.number, "cancel_on_abandon": False}
+            result = await self._request("tools/call", params, options)
+            if not (self._meta() and asks_for_input(result)):
+                return result
+            answers, asked.refused = self._asking.inputs(result.get("inputRequests") or {})
+            if asked.refused is not None:
+                return result
+            params = asked.params | {"inputResponses": answers} if answers else asked.params
+            if "requestState" in result:
+                params = params | {"requestState": result["requestState"]}
+        asked.refused = f"it asked for input more than {MAX_ROUNDS} times"
+        self._hooks.violation("endless_input", asked.refused)
+        return result
 
     async def _give_up_on(self, number: int, timeout_s: float) -> None:
         self._reader.give_up_on(number)
@@ -320,9 +376,15 @@ class McpSession:
         return CallResult("transport_lost", ms)
 
 
-def _modern_meta(version: str) -> dict[str, Any]:
-    """Modern requests carry version, identity and capabilities each time (spec, basic)."""
-    return {PROTOCOL_VERSION_META_KEY: version, CLIENT_INFO_META_KEY: _CLIENT, CLIENT_CAPABILITIES_META_KEY: {}}
+@dataclass
+class _Asked:
+    """A call on its way: the params of its first request, and the id of the last."""
+
+    params: dict[str, Any]
+    began_s: float
+    number: int = 0
+    refused: str | None = None
+    """Why the server did not get what it asked for."""
 
 
 def _mutual_versions(exc: MCPError) -> list[str]:

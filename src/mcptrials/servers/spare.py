@@ -3,7 +3,7 @@
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Literal
+from typing import Literal
 
 import anyio
 
@@ -133,28 +133,27 @@ class _Heard:
     """What a server did besides answering before anybody was there to hear it."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[Literal["violation", "notification"], str, Any]] = []
+        self._kept: list[Callable[[SessionHooks], None]] = []
         self._told: SessionHooks | None = None
 
     def hooks(self) -> SessionHooks:
         return SessionHooks(
-            lambda what, detail: self._hear("violation", what, detail),
-            lambda method, params: self._hear("notification", method, params),
+            lambda what, detail: self._hear(lambda hooks: hooks.violation(what, detail)),
+            lambda method, params: self._hear(lambda hooks: hooks.notification(method, params)),
+            lambda asked: self._hear(lambda hooks: hooks.asked(asked)),
         )
 
     def tell(self, hooks: SessionHooks) -> None:
         self._told = hooks
         for heard in self._kept:
-            self._hear(*heard)
+            heard(hooks)
         self._kept = []
 
-    def _hear(self, kind: Literal["violation", "notification"], what: str, detail: Any) -> None:
+    def _hear(self, heard: Callable[[SessionHooks], None]) -> None:
         if self._told is None:
-            self._kept.append((kind, what, detail))
-        elif kind == "violation":
-            self._told.violation(what, detail)
+            self._kept.append(heard)
         else:
-            self._told.notification(what, detail)
+            heard(self._told)
 
 
 class WaitingWires:

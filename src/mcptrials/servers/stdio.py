@@ -81,6 +81,7 @@ class StdioServer(Frozen):
             async with background() as tasks:
                 tasks.start_soon(channel.drain_stderr)
                 tasks.start_soon(self._watch, process.pid, root, overstepped)
+                tasks.start_soon(channel.notice_end)
                 try:
                     yield channel
                 finally:
