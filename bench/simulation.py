@@ -191,8 +191,8 @@ def main() -> None:
     after = rest.split(END)[1]
     errors = [100 * math.sqrt(0.0475 / each) for each in (runs, fewer)]
     note = (
-        f"{runs} seeded runs per row of the first table, {fewer} of the others: a share near 5 % or 95 % has a standard "
-        f"error of {errors[0]:.1f} and {errors[1]:.1f} points."
+        f"{runs} seeded runs per row of the first table, {fewer} of the others: a share near 5 % or 95 % has a "
+        f"standard error of {errors[0]:.1f} and {errors[1]:.1f} points."
     )
     PAGE.write_text(f"{before}{BEGIN}\n\n{note}\n\n" + "\n".join(tables) + f"\n{END}{after}", "utf-8")
     print(f"{PAGE.name} written in {time.monotonic() - started:.0f} s")
