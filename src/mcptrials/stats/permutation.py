@@ -28,7 +28,8 @@ NEGLIGIBLE = 1e-30
 def permutation_p(pairs: Sequence[Pair]) -> float:
     """The two-sided p of the test that deals the trials of each task anew to the two arms.
 
-    p = P(|D*| >= |D|) with D = sum_i (mean_bi - mean_ai): a sum of independent hypergeometric variables, convolved; for
+    p = 2 min(P(D* >= D), P(D* <= D)), so that either side errs in at most half of the level also where numbers of
+    trials differ; D = sum_i (mean_bi - mean_ai) is a sum of independent hypergeometric variables, convolved; for
     scores of 0 and 1 and equal numbers of trials it is the exact conditional Cochran-Mantel-Haenszel test.
     Source: Fisher 1935, section 21; Agresti 2013, Categorical Data Analysis, section 6.4.
     Unit: a probability. Assumes that the trials of a task are independent and alike within an arm: copied trials are
@@ -48,8 +49,9 @@ def permutation_p(pairs: Sequence[Pair]) -> float:
         total, offset = _convolved(total, places - places.min(), chances), offset + int(places.min())
         likely = np.nonzero(total > NEGLIGIBLE)[0]
         total, offset = total[likely[0] : likely[-1] + 1], offset + int(likely[0])
-    far = np.abs(np.arange(len(total)) + offset) >= abs(observed)
-    return float(min(1.0, max(total[far].sum(), NEGLIGIBLE)))
+    places = np.arange(len(total)) + offset
+    smaller = min(float(total[places >= observed].sum()), float(total[places <= observed].sum()))
+    return min(1.0, max(2 * smaller, NEGLIGIBLE))
 
 
 def permutation_interval(pairs: Sequence[Pair], p: float, alpha: float = 0.05) -> Interval:
@@ -81,15 +83,11 @@ def permutation_interval(pairs: Sequence[Pair], p: float, alpha: float = 0.05) -
 
 def smallest_p(pairs: Sequence[Pair]) -> float:
     """The smallest p that the results of these trials, dealt in any way, could give: that of one extreme."""
-    ends, logs = [0.0, 0.0], [0.0, 0.0]
+    logs = [0.0, 0.0]
     for a, b in pairs:
-        sums, chances = _dealt(a, b)
-        for end, place in enumerate((0, -1)):
-            ends[end] += abs(float(sums[place]) * (1 / len(a) + 1 / len(b)) - sum(_on_score_grid(a, b)) / len(a))
-            logs[end] += math.log(float(chances[place]))
-    if math.isclose(*ends):
-        return min(1.0, math.exp(logs[0]) + math.exp(logs[1]))
-    return math.exp(logs[0] if ends[0] > ends[1] else logs[1])
+        _, chances = _dealt(a, b)
+        logs = [logs[0] + math.log(float(chances[0])), logs[1] + math.log(float(chances[-1]))]
+    return min(1.0, 2 * math.exp(min(logs)))
 
 
 def _calibration(total: float, variance: float, p: float) -> float:
