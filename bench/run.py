@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from statistics_speed import experiment_cpu_s, sign_flip_cpu_s
+
 from mcptrials import match_answer
 
 HERE = Path(__file__).parent
@@ -27,6 +29,7 @@ TASKS, SMALL, LARGE = 20, 1, 6
 """Trials per task of the small and of the large run."""
 CONCURRENCY, LATENCY_S, REQUESTS = 10, 1.0, 2
 HELP_LIMIT_S, CPU_LIMIT_MS, WALL_LIMIT, RSS_LIMIT_MB = 0.35, 15.0, 1.15, 140.0
+STATISTICS_LIMIT_S, SIGN_FLIP_LIMIT_S = 2.0, 1.0
 HELP_RUNS = 5
 ANSWER_LIMIT_US, ANSWER_REPEATS = 50.0, 200
 ANSWERS = HERE.parent / "tests" / "graders" / "answers.json"
@@ -163,6 +166,8 @@ def table(help_s: float, own: Cost, other: Cost | None, sdk: Used) -> Iterator[s
     yield row(f"peak own memory, {large.trials} trials", large.rss_mb, "MB", RSS_LIMIT_MB, beside("rss_mb"))
     yield row("each trial: CPU of the server, no dependency", 1000 * large.servers_cpu_s / large.trials, "ms")
     yield row("each trial: CPU of the server, Python SDK", 1000 * sdk.servers_cpu_s / sdk.trials, "ms")
+    yield row("statistics: 6 arms x 1,000 tasks x 20 trials", experiment_cpu_s(), "s", STATISTICS_LIMIT_S)
+    yield row("statistics: sign flips of 2,000 tasks", sign_flip_cpu_s(), "s", SIGN_FLIP_LIMIT_S)
 
 
 def main() -> None:

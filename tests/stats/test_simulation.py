@@ -9,7 +9,7 @@ from mcptrials.stats import Scope, pass_hat_k
 
 RUNS = 100
 MOST = 0.08
-"""8 of 100 where 2.5 are expected: a chance of 0.3 % for a test that is just right."""
+"""2.5 of 100 are expected; more than 8 have a chance of 0.1 % when a test is just right."""
 
 
 @pytest.mark.parametrize(

@@ -223,7 +223,7 @@ def _beside_zero(interval: Interval, p: float, difference: float) -> Interval:
         return Interval(max(low, BESIDE_ZERO), high)
     if p <= ALPHA and difference < 0:
         return Interval(low, min(high, -BESIDE_ZERO))
-    return Interval(min(low, 0.0), max(high, 0.0))
+    return Interval(min(low, 0.0) + 0.0, max(high, 0.0) + 0.0)
 
 
 def _judged(found: PairedComparison, data: _Data, margin: float | None) -> PairedComparison:

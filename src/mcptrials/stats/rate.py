@@ -3,9 +3,8 @@
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from statistics import fmean
-from typing import Literal, get_args
+from typing import Literal, SupportsFloat, get_args
 
 from mcptrials.stats.interval import Interval, shrunk_trials, wilson_interval, wilson_neff, wilson_shrunk
 from mcptrials.stats.pass_k import pass_at_k, pass_hat_k
@@ -14,8 +13,8 @@ from mcptrials.stats.task_mean import average_tasks
 Scope = Literal["tasks-like-these", "these-tasks"]
 """What the uncertainty is about: the tasks that one could have written, or a second run of exactly these."""
 
-NUMBERS = (float, int, Real)
-"""Plain ones first: asking whether something is `Real` is slow, and arrays hold numbers of their own."""
+NUMBERS = (float, int, SupportsFloat)
+"""Plain ones first: asking about the last is slow, and arrays hold numbers of their own."""
 
 Method = Literal[
     "wilson_shrunk", "wilson_trials", "wilson_trials, this task only", "wilson_trials, this group of tasks only"
@@ -132,7 +131,7 @@ def checked_trials(trials_by_task: Mapping[str, Sequence[float]], arm: str | Non
         where = f"task {task_id!r}" if arm is None else f"arm {arm}, task {task_id!r}"
         if isinstance(trials, str) or not hasattr(trials, "__len__"):
             raise ValueError(f"{where}: {trials!r} is not a list of scores")
-        outside = [score for score in trials if not (isinstance(score, NUMBERS) and 0 <= score <= 1)]
+        outside = [score for score in trials if not (isinstance(score, NUMBERS) and 0 <= float(score) <= 1)]
         if outside:
             raise ValueError(f"{where}: the score {outside[0]!r} is not in [0, 1]")
         if len(trials):

@@ -17,10 +17,12 @@ GRID = 2**16
 """Steps of the grid that differences without a common denominator are rounded to."""
 EXACT_COST, JOINT_COST = 4e8, 1e7
 """Additions that the exact p and the exact interval may take, a fraction of a second; beyond, many units differ."""
+MOST_ON_GRID = 2000
+"""With more values the fine grid would be coarse for each."""
 ENUMERATED = 16
 """Up to so many units all subsets are listed."""
 LARGEST_DENOMINATOR, LARGEST_COMMON = 20_000, 10**6
-ROUNDING = 1e-12
+ROUNDING, SMALLEST_P = 1e-12, 1e-300
 BISECTIONS = 45
 NEAR_THE_MEAN = -1e-6
 """Where the saddlepoint formula divides by nearly nothing."""
@@ -32,6 +34,7 @@ def sign_flip_p(differences: Sequence[float]) -> float:
     p = P(|sum_i s_i d_i| >= |sum_i d_i|), s_i = +-1 with equal probability; zeros do not count. With one trial per task
     it is the exact McNemar test. The distribution is a convolution on the grid of the common denominator; where there
     is none, differences are rounded to a fine grid, symmetrically, which leaves the test exact for what was rounded.
+    Of many thousands of differences it is the saddlepoint approximation of `sign_flip_interval`.
     Source: Fisher 1935, The Design of Experiments, section 21; Pitman 1937 (Suppl. JRSS 4).
     Unit: a probability. Assumes independent differences, each as likely to have either sign under "no difference".
 
@@ -40,12 +43,15 @@ def sign_flip_p(differences: Sequence[float]) -> float:
     """
     _check_finite(differences)
     signed = _on_grid(differences)
+    if signed is None:
+        values = np.asarray(differences, dtype=float)
+        return min(1.0, max(2 * _chance_below_zero(values if values.sum() > 0 else -values), SMALLEST_P))
     steps, total = np.abs(signed), abs(int(signed.sum()))
     if total == 0:
         return 1.0
     # sum s_i w_i = sum |w_i| - 2 * (what is flipped), so that only the sums of subsets are needed.
     limit = (int(steps.sum()) - total) // 2
-    return float(min(1.0, 2 * _subset_sums(steps, limit).sum()))
+    return float(min(1.0, max(2 * _subset_sums(steps, limit).sum(), SMALLEST_P)))
 
 
 def sign_flip_interval(sums: Sequence[float], sizes: Sequence[int], alpha: float = 0.05) -> Interval:
@@ -76,10 +82,12 @@ def _check_finite(values: Sequence[float]) -> None:
             raise ValueError(f"a difference is {value!r}: expected a finite number")
 
 
-def _on_grid(values: Sequence[float]) -> Whole:
-    """The values as whole steps of their common denominator, or of a fine grid."""
+def _on_grid(values: Sequence[float]) -> Whole | None:
+    """The values as whole steps of their common denominator, or of a fine grid; None when they are too many."""
     denominator, spread = _common_denominator(values), math.fsum(map(abs, values))
     exact = denominator is not None and denominator * spread * len(values) <= 2 * EXACT_COST
+    if not exact and len(values) > MOST_ON_GRID:
+        return None
     steps = denominator if exact and denominator else GRID / max(spread, math.ulp(0) * GRID)
     return np.rint(np.asarray(values, dtype=float) * steps).astype(np.int64)
 
@@ -173,17 +181,18 @@ def _chance_below_zero(values: Floats) -> float:
     """P(sum_g B_g x_g <= 0) by Lugannani and Rice, for values of both signs whose sum is positive."""
     if values.min() >= 0:
         return 0.0
-    scaled = values / np.abs(values).max()
+    distinct, counts = np.unique(values / np.abs(values).max(), return_counts=True)
+    scaled, weighted = distinct, distinct * counts
     low, high = -1.0, 0.0
-    while float(scaled @ _logistic(low * scaled)) > 0:
+    while float(weighted @ _logistic(low * scaled)) > 0:
         low *= 2
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        low, high = (middle, high) if float(scaled @ _logistic(middle * scaled)) <= 0 else (low, middle)
+        low, high = (middle, high) if float(weighted @ _logistic(middle * scaled)) <= 0 else (low, middle)
     odds = _logistic(low * scaled)
-    cumulant = float(np.logaddexp(0, low * scaled).sum()) - len(scaled) * math.log(2)
+    cumulant = float(counts @ np.logaddexp(0, low * scaled)) - len(values) * math.log(2)
     w = -math.sqrt(max(-2 * cumulant, 0.0))
-    u = low * math.sqrt(float(scaled**2 @ (odds * (1 - odds))))
+    u = low * math.sqrt(float((weighted * scaled) @ (odds * (1 - odds))))
     if w > NEAR_THE_MEAN or u == 0:
         return 0.5
     normal = NormalDist()
