@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mcptrials.errors import Blame
 from mcptrials.task import Purpose, Split
-from mcptrials.trial import StateValue, Verdict
+from mcptrials.trial import Framing, StateValue, Verdict
 
 SCHEMA_VERSION = 1
 
@@ -21,6 +21,7 @@ class GradeRecord(BaseModel):
     passed: bool | None
     value: bool | float | None = None
     gate: bool = True
+    weight: float = 1
     reason: str | None = None
     evidence: str | None = None
     hash: str | None = None
@@ -67,6 +68,9 @@ class Record(BaseModel):
     error: str | None = None
     """What went wrong, in one line, when something did."""
     answer: str | None = None
+    framing: Framing | None = None
+    partial: float | None = None
+    """The weighted mean of the deciding grades, beside the verdict."""
     state: dict[str, StateValue] = {}
     stop: str | None = None
     tool_sequence: tuple[str, ...] = ()
