@@ -69,6 +69,7 @@ async def run(errand: Errand) -> Done:
                     tasks.start_soon(_keep_tail, process.stderr, errors)
                     await process.wait()
                     _kill_group(process)
+                    await _end_strays(process, errand.own_dir)
                     tasks.cancel_scope.deadline = anyio.current_time() + _LAST_OUTPUT_S
             finally:
                 _kill_group(process)

@@ -25,6 +25,29 @@ class GradeRecord(BaseModel):
     reason: str | None = None
     evidence: str | None = None
     hash: str | None = None
+    previous: dict[str, Any] | None = None
+    """What was said before by a grader that, asked again, could not tell."""
+
+
+class Verdicts(BaseModel):
+    """What later graders say of one attempt: one JSON line of a `grades` file."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    task_id: str
+    arm: str
+    trial: int
+    attempt: int
+    passed: bool | None
+    verdict: Verdict
+    cause: str | None
+    blame: Blame
+    partial: float | None
+    graders: tuple[GradeRecord, ...]
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        return self.task_id, self.arm, self.trial, self.attempt
 
 
 class Record(BaseModel):
@@ -104,3 +127,12 @@ class Record(BaseModel):
     @property
     def scored(self) -> bool:
         return self.passed is not None
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        return self.task_id, self.arm, self.trial, self.attempt
+
+    def regraded(self, said: Verdicts) -> "Record":
+        """The same attempt with the verdict of later graders."""
+        names = ("passed", "verdict", "cause", "blame", "partial", "graders")
+        return self.model_copy(update={name: getattr(said, name) for name in names})

@@ -13,6 +13,7 @@ TABLE = {
     "check": ("mcptrials.cli.check:check", "Check files, servers, tools by provider and models, before a run."),
     "run": ("mcptrials.cli.run:run", "Run the suite: every task, every arm, every trial; --resume goes on."),
     "show": ("mcptrials.cli.show:show", "Show a run's tables, or one trial's transcript."),
+    "grade": ("mcptrials.cli.grade:grade", "Grade a run's trials again by the project's present graders."),
 }
 """Everyday commands first."""
 

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from mcptrials import errand, excerpt
 from mcptrials.encoding import canonical_hash, parse_foreign
+from mcptrials.errors import GraderError
 from mcptrials.frozen import Items, UserData
 from mcptrials.graders import aside
 from mcptrials.graders.said import judgement_of, passes
@@ -54,7 +55,10 @@ class Command(UserData):
         async with aside.desk(given) as folder:
             argv = tuple(_filled(word, given) for word in self.argv)
             env = aside.environment(folder, given)
-            done = await aside.run(argv, folder, given, env, self.timeout_seconds)
+            try:
+                done = await aside.run(argv, folder, given, env, self.timeout_seconds)
+            except GraderError as exc:
+                return Judgement(None, exc.message)
         return _judged(argv[0], done)
 
 

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def _given(folder: Path, request: dict[str, Any]) -> Any:
 
 def _plain(result: Any) -> Any:
     """A result as JSON; of a Grade its parts. What is neither is told by its kind."""
-    if result is None or isinstance(result, bool | int | float):
+    if result is None or isinstance(result, bool | int) or (isinstance(result, float) and math.isfinite(result)):
         return result
     if isinstance(result, dict):
         return {key: result[key] for key in ("passed", "value", "reason", "evidence") if key in result}
