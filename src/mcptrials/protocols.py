@@ -364,14 +364,12 @@ class Grader(Protocol):
     def grade(self, given: GradeInput) -> "Judgement": ...
 
 
-@runtime_checkable
 class AsideGrader(Protocol):
     """A grader that waits for a process of its own: the trials beside it go on meanwhile."""
 
     async def grade_aside(self, given: GradeInput) -> "Judgement": ...
 
 
-@runtime_checkable
 class Printed(Protocol):
     """A grader that depends on more than its settings."""
 
