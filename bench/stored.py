@@ -16,15 +16,12 @@ PROJECT = {
 
 
 def write_stored(folder: Path, trials: int) -> None:
-    """A project, and its run `stored` of so many trials: exact answers and checks of SQL state, as they are recorded."""
+    """A project, and its run `stored` of so many trials with exact answers and checks of SQL state, as recorded."""
     tasks = [
         {
             "id": f"t{number}",
             "prompt": f"How many issues has team {number}?",
-            "graders": [
-                {"type": "exact_answer", "expected": str(1000 + number)},
-                {"type": "state_check", "query": f"labels of BILL-{number}", "expected_contains": "blocked"},
-            ],
+            "graders": _graders(number),
         }
         for number in range(TASKS)
     ]
@@ -32,7 +29,10 @@ def write_stored(folder: Path, trials: int) -> None:
     (folder / "tasks.json").write_text(json.dumps(tasks))
     run = folder / "runs" / "stored"
     (run / "records").mkdir(parents=True)
-    specs = [[{"type": each.pop("type"), "settings": each} for each in list(task["graders"])] for task in tasks]  # type: ignore[attr-defined, call-overload]
+    specs = [
+        [{"type": each["type"], "settings": {key: each[key] for key in each if key != "type"}} for each in graders]
+        for graders in map(_graders, range(TASKS))
+    ]
     manifest = {
         "schema_version": 1, "run_id": "stored", "split": "train", "seed": 0, "trials": trials // TASKS,
         "max_invalid": 0.05, "use": None,
@@ -44,13 +44,20 @@ def write_stored(folder: Path, trials: int) -> None:
     (run / "records" / "w1.jsonl").write_text("\n".join(lines) + "\n")
 
 
+def _graders(number: int) -> list[dict[str, str]]:
+    return [
+        {"type": "exact_answer", "expected": str(1000 + number)},
+        {"type": "state_check", "query": f"labels of BILL-{number}", "expected_contains": "blocked"},
+    ]
+
+
 def _record(task: int, trial: int) -> dict[str, object]:
     answer = f"{1000 + task}" if trial % 3 else "I found 7 issues"
     return {
         "task_id": f"t{task}", "trial": trial, "arm": ARM, "arm_label": "base", "variant": "base",
         "model": "scripted:script.yaml", "agent_harness": "loop-1", "server_version": "1",
         "passed": False, "verdict": "failed", "cause": "wrong_answer", "blame": "agent",
-        "graders": [{"type": "exact_answer", "name": "exact_answer", "passed": False, "value": False, "reason": "wrong"}],
+        "graders": [{"type": "exact_answer", "name": "exact_answer", "passed": False, "reason": "wrong"}],
         "tool_calls": 2, "tool_errors": 0, "protocol_errors": 0, "input_tokens": 900, "output_tokens": 80,
         "duration_ms": 2000.0, "transcript": f"transcripts/t{task}-{trial}.jsonl", "stop": "answer",
         "answer": answer, "framing": "tagged", "tool_sequence": ["search", "get"],

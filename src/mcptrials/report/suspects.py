@@ -108,8 +108,8 @@ def _copied(arm: str, label: str, records: Sequence[Record]) -> Iterator[Suspect
     repeatable = len(scored) - len({record.task_id for record in scored})
     if copied_beyond_chance(count, repeatable):
         reason = (
-            f"{label}: {count} of {repeatable} repeated trials are word for word copies (temperature 0, or a"
-            " cache): they tell no more than one trial, so tasks are the unit"
+            f"{label}: {count} of {repeatable} repeated trials are word for word copies (temperature 0, a cache, a"
+            " script): they tell no more than one trial, so tasks are the unit"
         )
         copies = [record for record in scored if repeats[record.task_id, record.reply_hash] > 1]
         yield _suspect("copied_trials", reason, copies, repeatable, arm=arm) | {"trials": count}
