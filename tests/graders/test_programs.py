@@ -182,7 +182,7 @@ def test_a_function_keeps_nothing_from_one_trial_to_the_next(tmp_path: Path) -> 
 
 
 def test_a_changed_script_or_function_is_another_grader(tmp_path: Path) -> None:
-    graders = [Command(argv=("sh", "check.sh")), PythonFunction(call="./checks.py:check")]
+    graders: list[Any] = [Command(argv=("sh", "check.sh")), PythonFunction(call="./checks.py:check")]
     for name in ("check.sh", "checks.py"):
         (tmp_path / name).write_text("# one\n")
     before = [grader.fingerprint(tmp_path) for grader in graders]

@@ -13,8 +13,8 @@ from mcptrials.report import summarise
 from mcptrials.report.copies import copied_beyond_chance
 from mcptrials.task import Task
 
-ANSWER = {"type": "exact_answer", "name": "exact_answer"}
-STATE = {"type": "state_check", "name": "state_check"}
+ANSWER: dict[str, Any] = {"type": "exact_answer", "name": "exact_answer"}
+STATE: dict[str, Any] = {"type": "state_check", "name": "state_check"}
 
 
 def graded(answer: bool | None, reason: str, state: bool | None = None) -> list[dict[str, Any]]:

@@ -120,8 +120,10 @@ def _arm_row(arm: str, label: str, records: Sequence[Record], tasks: Mapping[str
 
 def _partial_credit(records: Sequence[Record]) -> float | None:
     """The mean over tasks of the weighted mean of grades: beside the rate, never in it."""
-    scored = [record for record in records if record.scored]
-    by_task = {record.task_id: [r.partial for r in scored if r.task_id == record.task_id] for record in scored}
+    by_task: dict[str, list[float | None]] = {}
+    for record in records:
+        if record.scored:
+            by_task.setdefault(record.task_id, []).append(record.partial)
     return _mean(map(_mean, by_task.values()))
 
 
