@@ -391,6 +391,11 @@ class GradeInput:
     task: Task
     outcome: Outcome
     transcript: Transcript
+    trial_dir: Path | None = None
+    """What the trial left on the disk; None where that is gone."""
+    project_dir: Path | None = None
+    work_dir: Path | None = None
+    """Where graders that start processes keep their files, and by which these are found and ended."""
 
 
 class Grader(Protocol):
@@ -401,6 +406,20 @@ class Grader(Protocol):
     def needs(self, task: Task) -> tuple[StateQuery, ...]: ...
 
     def grade(self, given: GradeInput) -> "Judgement": ...
+
+
+class AsideGrader(Protocol):
+    """A grader that waits for a process of its own: the trials beside it go on meanwhile."""
+
+    async def grade_aside(self, given: GradeInput) -> "Judgement": ...
+
+
+class Printed(Protocol):
+    """A grader that depends on more than its settings."""
+
+    def fingerprint(self, project_dir: Path) -> str:
+        """Of what else it depends on."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,9 @@ def _print_grades(console: Console, record: Record) -> None:
         style = {True: "green", False: "red", None: "yellow"}[grade.passed]
         role = "" if grade.gate else " (reported only)"
         evidence = f": {grade.evidence}" if grade.evidence else ""
+        if grade.previous:
+            was = {"True": "pass", "False": "fail"}.get(str(grade.previous.get("passed")), "not graded")
+            evidence += f" (before: {was}, {grade.previous.get('reason')})"
         console.print(safe(f"{word:10} {grade.name}{role} · {grade.reason}{evidence}", style))
     duration = "" if record.duration_ms is None else f"{record.duration_ms / 1000:.1f} s · "
     tokens = "tokens not reported"
