@@ -1,5 +1,7 @@
 """Traps: answers that look like the expected value and are another one, and right ones that look odd."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -347,3 +349,39 @@ def test_an_option_changes_the_verdict_that_it_is_for(
     kind: str, expected: str, answer: str, options: dict[str, Any], passed: bool
 ) -> None:
     assert match_answer(expected, answer, kind, **options).passed is passed
+
+
+FORMS = json.loads(Path(__file__).with_name("answer_forms.json").read_text("utf-8"))
+"""Expected values with many forms that answers give them, and many that are another value."""
+
+
+@pytest.mark.parametrize("row", FORMS, ids=lambda row: f"{row['kind']}-{row['expected']}")
+def test_a_value_is_known_in_all_its_forms_and_in_no_others(row: dict[str, Any]) -> None:
+    def passes(answer: str) -> bool:
+        return match_answer(row["expected"], answer, row["kind"], **row["options"]).passed
+
+    assert [answer for answer in row["match"] if not passes(answer)] == []
+    assert [answer for answer in row["other"] if passes(answer)] == []
+
+
+RAW: list[tuple[str, str, str, bool]] = [
+    ("json", '{"html": "<b>a</b> &amp; \u201cb\u201d"}', '{"html": "<b>a</b> &amp; \u201cb\u201d"}', True),
+    ("json", '{"html": "<b>a</b>"}', '{"html": "a"}', False),
+    ("json", '"a\u2013b"', '"a\\u2013b"', True),
+    ("regex", "[0-9]\u2013[0-9]", "3\u20135", True),
+    ("regex", "[0-9]-[0-9]", "3\u20135", True),
+    ("regex", "<b>.*</b>", "<b>x</b>", True),
+    ("set", '["\u201ca\u201d", "b &amp; c"]', '["b &amp; c", "\u201ca\u201d"]', True),
+    ("list", '["<b>", "<i>"]', '["<b>", "<i>"]', True),
+    ("text", "<b>", "`<b>`", True),
+    ("text", "<br>", "<br>", True),
+    ("text", "<b>", "<i>", False),
+    ("text", "<b>", "b", False),
+]
+
+
+@pytest.mark.parametrize(("kind", "expected", "answer", "passed"), RAW)
+def test_what_presents_a_sentence_may_be_a_part_of_the_value(
+    kind: str, expected: str, answer: str, passed: bool
+) -> None:
+    assert match_answer(expected, answer, kind).passed is passed

@@ -55,7 +55,7 @@ def _missed(expected: str, answer: str, missing: list[str], extra: list[str]) ->
 
 
 def _all_readings(forms: list[str], options: Options) -> list[_Items]:
-    return [reading for form in (forms[0], *forms[1:][-1:]) for reading in _readings(form, options)]
+    return [reading for form in dict.fromkeys((*forms[:2], forms[-1])) for reading in _readings(form, options)]
 
 
 def _readings(text: str, options: Options) -> Iterator[_Items]:

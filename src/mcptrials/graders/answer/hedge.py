@@ -4,8 +4,8 @@ import re
 
 _SIGNS = re.compile(r"[<>~\u2248\u2264\u2265\u00b1\u2260\u2243\u2245?|]|\.\.\.|\u2026")
 _WORDS = re.compile(
-    r"\b(?:about|almost|also|among|and|another|approx|approximately|around|assume|assuming|at|below|above|between|but|ca|"
-    r"circa|could|couple|cannot|either|else|estimate|estimated|even|except|excluding|fewer|few|greater|guess|half|if|if|"
+    r"\b(?:about|almost|also|among|and|another|apiece|approx|approximately|around|assume|assuming|at|below|above|between|but|ca|"
+    r"circa|could|couple|cannot|each|either|else|estimate|estimated|even|except|excluding|fewer|few|greater|guess|half|if|"
     r"ish|kilo|mega|giga|milli|least|less|likely|max|maximum|may|maybe|might|minimum|minus|mln|mn|mio|more|most|near|nearly|negative|neither|never|no|none|"
     r"nor|not|of|or|otherwise|out|over|perhaps|per|plus|possibly|presumably|probably|roughly|see|several|should|some|squared|cubed|"
     r"than|too|think|times|to|under|unless|unsure|uncertain|unknown|up|versus|vs|without|wrong|incorrect|"

@@ -70,8 +70,8 @@ def compare_answer(
     if len(answer) > MAX_CHARS:
         return AnswerMatch(False, "wrong", f"the answer has {len(answer)} characters, more than {MAX_CHARS}")
     forms = wordings(answer)
-    if len(forms[0]) > MAX_CHARS:  # one character may stand for eighteen
-        return AnswerMatch(False, "wrong", f"the answer has {len(forms[0])} characters, more than {MAX_CHARS}")
+    if (longest := max(map(len, forms))) > MAX_CHARS:  # one character may stand for eighteen
+        return AnswerMatch(False, "wrong", f"the answer has {longest} characters, more than {MAX_CHARS}")
     if not forms[-1]:
         return AnswerMatch(False, "no_answer", "the answer is empty")
     found = []

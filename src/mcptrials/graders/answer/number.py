@@ -55,6 +55,9 @@ _AFTER = re.compile(
     r"|[.,;:!$\u00a3\u20ac\u00a5\u20b9]?"
 )
 _PERCENT = re.compile(r"%|\u2030|\b(?:per ?cent|percentage|pct|percentile|permille|basis|bps|pp)\b", re.IGNORECASE)
+_TIME = re.compile(r" ?(?:[ap]m|[ap]\.m\.?|o'clock)\b", re.IGNORECASE)
+_COUNT = re.compile(r"(?:the )?(?:total )?(?:number|count|amount|sum) of (?=\w)", re.IGNORECASE)
+"""Names what is counted; elsewhere `of` makes a part of another number."""
 _MAX_BEFORE = 80
 
 
@@ -148,7 +151,7 @@ def exact(value: float) -> Fraction:
 def without_copula(text: str) -> str:
     """Without `the total is` and its like before a value."""
     found = _COPULA.match(text[:_MAX_BEFORE])
-    return text[found.end() :] if found and not hedge.doubt_about_number(found[0]) else text
+    return text[found.end() :] if found and not hedge.doubt_about_number(_COUNT.sub("", found[0], count=1)) else text
 
 
 _close = within
@@ -173,10 +176,12 @@ def _scanned(text: str, options: Options) -> Number | str:
     after = after[scale.end() :] if scale else after
     if any(unicodedata.numeric(char, None) is not None for char in before + after):
         return "there is more than one number"
-    if doubt := hedge.doubt_about_number(before) or hedge.doubt_about_number(after):
+    if doubt := hedge.doubt_about_number(_COUNT.sub("", before, count=1)) or hedge.doubt_about_number(after):
         return f"{doubt!r} makes it uncertain"
     if _PERCENT.search(after):
         return "it is a percentage"
+    if _TIME.match(after):
+        return "it is a time of day"
     if not _AFTER.fullmatch(after) or (after and after[0].isalpha()) or not _may_stand_before(before):
         return "other words stand beside the number"
     return _scaled(number, scale)

@@ -20,6 +20,8 @@ _SAME = str.maketrans(
 )
 _PLAIN = re.compile(r"[A-Za-z0-9 ,:;/%@+()-]+(?:[._][A-Za-z0-9 ,:;/%@+()-]+)*")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|code|span|p|pre|tt|mark|small|big|div)(?: [^<>]{0,200})?/?>", re.IGNORECASE)
+_LONE_TAG = re.compile(rf"`?(?:{_TAG.pattern}|<br ?/?>)`?", re.IGNORECASE)
+"""A tag that is the answer, and presents nothing."""
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _PAIRS = (
     ("***", "***"), ("**", "**"), ("*", "*"), ("```", "```"), ("`", "`"), ("$$", "$$"), ("$", "$"), ('"', '"'),
@@ -42,13 +44,13 @@ _WRAPPER = re.compile(
 
 
 def wordings(text: str) -> list[str]:
-    """The text without noise of encoding, then what is left as each layer of presentation is taken off.
+    """The text as it was written, then without noise of encoding, then as each layer of presentation is taken off.
 
     The last one may be empty. Case, inner punctuation, articles and accents stay.
     """
-    found = [plain(text)]
-    bare = _PLAIN.fullmatch(found[0]) and not (_WRAPPER.match(found[0]) or _MARK.match(found[0]))
-    if bare or len(found[0]) > MAX_CHARS:
+    found = list(dict.fromkeys((text.strip(), plain(text))))
+    last = found[-1]
+    if len(last) > MAX_CHARS or (_PLAIN.fullmatch(last) and not (_WRAPPER.match(last) or _MARK.match(last))):
         return found
     for _ in range(_MAX_PEELS):
         peeled = _peeled(found[-1])
@@ -67,9 +69,9 @@ def plain(text: str) -> str:
         text = html.unescape(text)
     if not text.isascii():
         text = compatible(text.translate(_SAME)).translate(_SAME)
-    if "<" in text:
+    if "<" in text and not _LONE_TAG.fullmatch(text):
         text = _TAG.sub("", _BREAK.sub("\n", text))
-    if "\\" in text:
+    if "\\" in text or "{,}" in text:
         text = _without_latex(text)
     return text.strip()
 
