@@ -104,3 +104,8 @@ def test_nothing_is_said_where_all_is_well_or_unknown(model: str, answered: list
 def test_what_was_not_sent_is_warned_of(tmp_path: Path) -> None:
     found = warnings(tmp_path, "openai:big", "big", "big", dropped=["temperature", "seed"])
     assert found == ["base · loop · openai:big: the model does not take temperature, seed, which was not sent"]
+
+
+def test_names_that_are_none_are_passed_over(tmp_path: Path) -> None:
+    odd = {"effective_models": ["gpt-4o", [1], None, {}], "dropped": 5}
+    assert warnings(tmp_path, "openai:gpt-4o", "gpt-4o", **odd) == []

@@ -1,5 +1,6 @@
 """Wilson's interval, plain and on an effective number of trials."""
 
+import math
 from typing import Any
 
 import pytest
@@ -51,10 +52,16 @@ def test_wilson_touches_0_and_1_exactly() -> None:
         assert wilson_interval(n, n).high == 1
 
 
-@pytest.mark.parametrize(("successes", "n"), [(0, 0), (1, 0), (-1, 5), (6, 5), (1, -1), (float("nan"), 5)])
+@pytest.mark.parametrize(("successes", "n"), [(0, 0), (1, 0), (-1, 5), (6, 5), (1, -1), (math.nan, 5), (1, math.inf)])
 def test_impossible_counts_have_no_interval(successes: float, n: float) -> None:
     with pytest.raises(ValueError, match="expected n > 0"):
         wilson_interval(successes, n)
+
+
+@pytest.mark.parametrize("z", [0, -1, math.nan, math.inf])
+def test_an_interval_without_width_is_not_given(z: float) -> None:
+    with pytest.raises(ValueError, match="z > 0"):
+        wilson_interval(3, 5, z)
 
 
 def test_both_task_intervals_equal_the_reference_values(oracles: dict[str, Any]) -> None:
@@ -93,7 +100,7 @@ def test_the_all_pass_bound_equals_the_exact_binomial_one(oracles: dict[str, Any
         assert bound < row["rule_of_three"]
 
 
-@pytest.mark.parametrize(("n", "alpha"), [(0, 0.05), (-3, 0.05), (10, 0), (10, 1)])
+@pytest.mark.parametrize(("n", "alpha"), [(0, 0.05), (-3, 0.05), (math.nan, 0.05), (10, 0), (10, 1)])
 def test_an_all_pass_bound_needs_a_trial_and_a_level(n: int, alpha: float) -> None:
     with pytest.raises(ValueError, match="expected n >= 1"):
         all_pass_bound(n, alpha)

@@ -1,11 +1,15 @@
 """What a design can detect, and what it needs."""
 
+import itertools
 import math
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.special import nctdtr, ndtr, stdtrit
+from scipy.stats import chi
 
 from mcptrials.stats import (
     PairedDesign,
@@ -16,6 +20,7 @@ from mcptrials.stats import (
     required_tasks,
     simulated_power,
 )
+from mcptrials.stats.quantile import t_power
 
 
 def test_tasks_effects_and_power_equal_the_reference_values(oracles: dict[str, Any]) -> None:
@@ -101,6 +106,38 @@ def test_the_exact_test_has_a_little_less_power_than_t_and_none_with_five_tasks(
     assert simulated_power(design, 20, -0.2, runs=300) == pytest.approx(exact, abs=0.1)
     assert simulated_power(design, 5, 0.9, runs=50) == 0
     assert simulated_power(design, 20, 0.2, seed=3, runs=50) == simulated_power(design, 20, 0.2, seed=3, runs=50)
+
+
+@pytest.mark.parametrize("df", [1, 2, 4, 9, 19, 49])
+def test_power_is_the_integral_over_the_spread_of_samples_also_where_scipys_formula_fails(df: int) -> None:
+    def inside(s: float, shift: float, critical: float) -> float:
+        return float(chi.pdf(s * math.sqrt(df), df) * math.sqrt(df)) * float(
+            ndtr(critical * s - shift) - ndtr(-critical * s - shift)
+        )
+
+    failed = 0
+    for alpha, shift in itertools.product((0.05, 0.001), (0.1, 2.8, 10.0, 30.0)):
+        critical = float(stdtrit(df, 1 - alpha / 2))
+        ends = [0.0, *sorted({shift / critical, (shift + 9) / critical, 1.0}), 10.0]
+        parts = (quad(inside, low, high, (shift, critical), epsabs=1e-12)[0] for low, high in itertools.pairwise(ends))
+        found = t_power(shift, df, critical)
+        assert found == pytest.approx(1 - sum(parts), abs=1e-7)
+        known = 1 - nctdtr(df, shift, critical) + nctdtr(df, shift, -critical)
+        failed += math.isnan(known)
+        assert math.isnan(known) or found == pytest.approx(known, abs=1e-7)
+    assert failed
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 20])
+@pytest.mark.parametrize("power", [0.8, 0.99])
+def test_the_smallest_effect_has_the_power_asked_for_also_with_few_tasks(n: int, power: float) -> None:
+    for alpha in (0.05, 0.001):
+        effect = minimal_detectable_effect(PairedDesign(), n, power, alpha)
+        assert power_of(PairedDesign(), n, effect, alpha) == pytest.approx(power, abs=1e-9)
+
+
+def test_trials_that_cost_nearly_nothing_still_have_a_best_number() -> None:
+    assert best_allocation(0.1, 0.1, 1e300, 1e-300, 1e301).tasks == 10
 
 
 def test_impossible_plans_are_refused_by_name() -> None:

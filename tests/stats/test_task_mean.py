@@ -106,3 +106,9 @@ def test_the_summary_can_be_written_down() -> None:
     x = TaskMean(mean=0.5, se=0.1, df=9, n_trials=50, n_groups=10, minority=8)
     with pytest.raises(AttributeError):
         x.mean = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf])
+def test_what_is_no_number_has_no_mean(score: float) -> None:
+    with pytest.raises(ValueError, match="not finite"):
+        average_tasks([score, 1.0], 2)

@@ -66,3 +66,9 @@ def test_less_scatter_between_tasks_than_their_noise_is_clipped_at_zero() -> Non
     components = variance_components({"a": [1, 0], "b": [0, 1], "c": [1, 0]})
     assert components.omega2 == components.icc == 0
     assert math.isclose(components.sigma2 or 0, 0.5)
+
+
+@pytest.mark.parametrize("trials", [[math.nan, 1], [None, 1], ["1", "0"], [2, 0], "10", None])
+def test_what_is_no_score_has_no_variance(trials: Any) -> None:
+    with pytest.raises(ValueError, match="task 'a': "):
+        variance_components({"a": trials, "b": [1, 0]})

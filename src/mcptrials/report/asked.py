@@ -34,7 +34,13 @@ def _other_models(label: str, records: Sequence[Record]) -> list[str]:
 
 def _answered(record: Record) -> Sequence[str]:
     only = [record.effective_model] if record.effective_model else []
-    return record.params.get("effective_models") or only
+    return _names(record, "effective_models") or only
+
+
+def _names(record: Record, key: str) -> list[str]:
+    """Of a record that others may have written."""
+    given = record.params.get(key)
+    return [name for name in given if isinstance(name, str)] if isinstance(given, list | tuple) else []
 
 
 def _asked(model: str) -> str | None:
@@ -44,7 +50,7 @@ def _asked(model: str) -> str | None:
 
 
 def _dropped(label: str, records: Sequence[Record]) -> list[str]:
-    names = _distinct(name for record in records for name in record.params.get("dropped") or ())
+    names = _distinct(name for record in records for name in _names(record, "dropped"))
     return [f"{label}: the model does not take {', '.join(names)}, which was not sent"] if names else []
 
 

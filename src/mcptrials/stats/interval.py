@@ -27,10 +27,11 @@ def wilson_interval(successes: float, n: float, z: float = Z_95) -> Interval:
     Units: counts in, proportions out. Assumes independent trials with one common probability.
 
     Raises:
-        ValueError: `n` is not positive, or `successes` is not within [0, n].
+        ValueError: `n` or `z` is not positive and finite, or `successes` is not within [0, n].
     """
-    if not n > 0 or not 0 <= successes <= n:
-        raise ValueError(f"{successes!r} successes of n={n!r}: expected n > 0 and 0 <= successes <= n")
+    if not 0 < n < math.inf or not 0 <= successes <= n or not 0 < z < math.inf:
+        what = f"{successes!r} successes of n={n!r}, z={z!r}"
+        raise ValueError(f"{what}: expected n > 0 and 0 <= successes <= n, finite, and z > 0")
     p, spread = successes / n, z * z / n
     center = p + spread / 2
     half = math.sqrt(spread * (p * (1 - p) + spread / 4))
@@ -92,7 +93,7 @@ def all_pass_bound(n: int, alpha: float = 0.05) -> float:
     Raises:
         ValueError: `n` < 1, or `alpha` is not inside (0, 1).
     """
-    if n < 1 or not 0 < alpha < 1:
+    if not n >= 1 or not 0 < alpha < 1:
         raise ValueError(f"n={n!r}, alpha={alpha!r}: expected n >= 1 and 0 < alpha < 1")
     return -math.expm1(math.log(alpha) / n)
 

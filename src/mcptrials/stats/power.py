@@ -8,7 +8,7 @@ from statistics import NormalDist, fmean, variance
 from mcptrials.stats.quantile import t_power, t_quantile
 from mcptrials.stats.rate import checked_trials
 
-MOST_TASKS = 10**9
+MOST_TASKS = MOST_TRIALS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def best_allocation(
             raise ValueError(f"{name}={amount!r}: expected a finite number, at least 0")
     if not 0 < cost_per_trial < math.inf:
         raise ValueError(f"cost_per_trial={cost_per_trial!r}: expected a finite number above 0")
-    most = None if budget is None else math.floor((budget - cost_per_task) / cost_per_trial)
+    most = None if budget is None else math.floor(min((budget - cost_per_task) / cost_per_trial, MOST_TRIALS))
     if most is not None and most < 1:
         raise ValueError(f"budget={budget!r} does not pay for one trial of one task")
     spread = sigma2 * cost_per_task
@@ -167,7 +167,7 @@ def best_allocation(
     def cost(trials: int) -> float:
         return (omega2 + sigma2 / trials) * (cost_per_task + trials * cost_per_trial)
 
-    below = max(1, math.floor(min(optimum, most if most is not None else MOST_TASKS)))
+    below = max(1, math.floor(min(optimum, most if most is not None else MOST_TRIALS)))
     trials = min((below, below + 1) if most is None or below < most else (below,), key=cost)
     tasks = None if budget is None else math.floor(budget / (cost_per_task + trials * cost_per_trial))
     return Allocation(trials, optimum, tasks)

@@ -66,10 +66,10 @@ def sign_flip_interval(sums: Sequence[float], sizes: Sequence[int], alpha: float
     Units: differences of scores, in [-1, 1]. Assumes independent units with symmetric differences.
 
     Raises:
-        ValueError: no units, or a sum that is not finite.
+        ValueError: no units, a unit without a task, or a sum that is not finite.
     """
-    if not len(sums) or len(sums) != len(sizes):
-        raise ValueError(f"{len(sums)} sums, {len(sizes)} sizes: expected as many, and at least one")
+    if not len(sums) or len(sums) != len(sizes) or min(sizes) < 1:
+        raise ValueError(f"{len(sums)} sums, {len(sizes)} sizes: expected as many, and at least one, of a task or more")
     _check_finite(sums)
     totals, counts = np.asarray(sums, dtype=float), np.asarray(sizes, dtype=np.int64)
     low, high = _lower(totals, counts, alpha), -_lower(-totals, counts, alpha)

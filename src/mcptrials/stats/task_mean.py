@@ -34,8 +34,10 @@ def average_tasks(scores: Sequence[float], n_trials: int, groups: Sequence[Hasha
     Units: those of the scores. Assumes that the groups, or the tasks, are independent draws.
 
     Raises:
-        ValueError: fewer than two groups, or as many labels as there are not tasks.
+        ValueError: fewer than two groups, as many labels as there are not tasks, or a score that is not finite.
     """
+    if not all(map(math.isfinite, scores)):
+        raise ValueError("a score is not finite")
     members = _by_group(scores, range(len(scores)) if groups is None else groups)
     if len(members) < 2:  # noqa: PLR2004 - one unit has no spread
         raise ValueError(f"{len(members)} independent unit(s): the spread needs at least two")

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
+from mcptrials.stats.rate import checked_trials
+
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
@@ -27,8 +29,11 @@ def variance_components(trials_by_task: Mapping[str, Sequence[float]]) -> Varian
     With equal K it is the one-way ANOVA (MSB - MSW)/K. Source: Searle, Casella and McCulloch 1992, chapter 3; unlike
     Miller 2024 (arXiv:2411.00640, appendix C) the trial noise is subtracted from the variance of the task means.
     Unit: the score's, squared. Assumes independent tasks and, within a task, independent trials.
+
+    Raises:
+        ValueError: a score outside [0, 1].
     """
-    tasks = [[float(score) for score in trials] for trials in trials_by_task.values() if len(trials) > 1]
+    tasks = [trials for trials in checked_trials(trials_by_task).values() if len(trials) > 1]
     if not tasks:
         return VarianceComponents(None, None, None, 0)
     noise = [variance(trials) for trials in tasks]
