@@ -1,10 +1,12 @@
 """The run folder: appended by one process, read by any."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,37 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace('"trial":1', '"trial":NaN'))
     with pytest.raises(UsageError, match=re.escape(f"{file}:1: a record cannot be read; remove the damaged line")):
         run.records()
+
+
+@pytest.mark.parametrize("place", ["records/w2.jsonl", "grades/1.jsonl", "manifest.json"])
+@pytest.mark.parametrize("laid", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/tty")])
+def test_what_is_no_file_is_named_and_not_waited_for(tmp_path: Path, place: str, laid: Callable[[Path], None]) -> None:
+    run = run_of(tmp_path / "r", manifest([task("a")]), [record("a", 1)])
+    odd = run.folder / place
+    odd.parent.mkdir(exist_ok=True)
+    odd.unlink(missing_ok=True)
+    laid(odd)
+    with pytest.raises(UsageError) as failure:
+        Run.load(run.folder).records()
+    assert failure.value.where == str(odd)
+
+
+def test_a_link_to_records_that_are_gone_is_named(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "r", manifest([task("a")]), [record("a", 1)])
+    (run.folder / "records" / "w2.jsonl").symlink_to("gone")
+    with pytest.raises(UsageError, match="records cannot be read: No such file"):
+        run.records()
+
+
+def test_files_whose_names_only_look_like_numbers_count_for_nothing(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "r", manifest([task("a")]), [record("a", 1)])
+    (run.folder / "records" / "w\u00b2.jsonl").touch()
+    (run.folder / "grades").mkdir()
+    (run.folder / "grades" / "\u00b2.jsonl").touch()
+    assert [r.trial for r in Run.load(run.folder).records()] == [1]
+    with again(run.folder) as writer:
+        append(writer, record("a", 2, transcript=begin_trial(writer)))
+    assert (run.folder / "records" / "w2.jsonl").exists()
 
 
 def test_keys_of_a_later_version_are_kept(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Durable writes: a whole file by rename, one line by a single write and fsync."""
+"""Durable writes: a whole file by rename, one line by a single write and fsync; and reads that end."""
 
 import errno
 import os
@@ -20,6 +20,17 @@ def write_whole(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
     temporary.replace(path)
     _sync_folder(path.parent)
+
+
+def read_regular(path: Path) -> bytes:
+    """What a file holds. A pipe that somebody laid in its place would be waited for without end.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return path.read_bytes()
 
 
 def write_new(path: Path, content: bytes) -> None:

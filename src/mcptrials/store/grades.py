@@ -6,7 +6,7 @@ from pathlib import Path
 from mcptrials.encoding import parse_json
 from mcptrials.errors import UsageError
 from mcptrials.record import Verdicts
-from mcptrials.store.disk import write_new, writing
+from mcptrials.store.disk import read_regular, write_new, writing
 
 FOLDER = "grades"
 Key = tuple[str, str, int, int]
@@ -14,7 +14,7 @@ Key = tuple[str, str, int, int]
 
 def numbers(folder: Path) -> list[int]:
     """Of the files that are there, oldest first."""
-    return sorted(int(path.stem) for path in (folder / FOLDER).glob("*.jsonl") if path.stem.isdigit())
+    return sorted(int(path.stem) for path in (folder / FOLDER).glob("*.jsonl") if path.stem.isdecimal())
 
 
 def chosen_grades(folder: Path, wanted: int | None) -> int:
@@ -42,7 +42,7 @@ def read_grades(folder: Path, number: int) -> dict[Key, Verdicts]:
         return {}
     path = folder / FOLDER / f"{number}.jsonl"
     try:
-        lines = [Verdicts.model_validate(parse_json(line)) for line in path.read_bytes().splitlines()]
+        lines = [Verdicts.model_validate(parse_json(line)) for line in read_regular(path).splitlines()]
     except (OSError, ValueError) as exc:
         hint = "restore the file, or remove it: then the grades before it count"
         raise UsageError("these grades cannot be read", where=str(path), hint=hint) from exc

@@ -14,6 +14,7 @@ from mcptrials.events import Event, parse_event
 from mcptrials.matrix import first_scored, plan
 from mcptrials.record import SCHEMA_VERSION, Record
 from mcptrials.source import nearest
+from mcptrials.store.disk import read_regular
 from mcptrials.store.grades import chosen_grades, read_grades
 from mcptrials.task import MAX_TRIALS, Split, Task
 from mcptrials.transcript import CallMade, Transcript
@@ -60,7 +61,7 @@ class Run:
         """
         folder = Path(folder)
         try:
-            manifest = parse_json((folder / "manifest.json").read_bytes())
+            manifest = parse_json(read_regular(folder / "manifest.json"))
         except FileNotFoundError as exc:
             raise UsageError("this is no run folder", where=str(folder), hint="give a run id or its path") from exc
         except (OSError, ValueError) as exc:
@@ -112,7 +113,7 @@ class Run:
     def recorded(self) -> Iterator[Record]:
         """Every record as it was first graded. A torn last line is ignored."""
         for path in sorted((self.folder / "records").glob("*.jsonl"), key=_writer_number):
-            lines = path.read_bytes().split(b"\n")
+            lines = _records_of(path).split(b"\n")
             for number, line in enumerate(lines[:-1], 1):
                 yield self._record(path, number, line)
             yield from self._last(lines[-1])
@@ -182,9 +183,17 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
+def _records_of(path: Path) -> bytes:
+    try:
+        return read_regular(path)
+    except OSError as exc:
+        what = f"records cannot be read: {exc.strerror}"
+        raise UsageError(what, where=str(path), hint="restore the file") from exc
+
+
 def _events(path: Path, beginning: bytes = b"") -> Iterator[Event]:
     try:
-        *lines, torn = path.read_bytes().split(b"\n")
+        *lines, torn = read_regular(path).split(b"\n")
     except (OSError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or exc
         raise UsageError(f"cannot read the transcript: {reason}", where=str(path)) from exc
@@ -199,7 +208,7 @@ def _events(path: Path, beginning: bytes = b"") -> Iterator[Event]:
 
 def _writer_number(path: Path) -> tuple[int, str]:
     digits = path.stem.lstrip("w")
-    return (int(digits) if digits.isdigit() else 0, path.stem)
+    return (int(digits) if digits.isdecimal() else 0, path.stem)
 
 
 def find_run(runs_dir: Path, name: str | None) -> Run:

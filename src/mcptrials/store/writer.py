@@ -194,7 +194,7 @@ class WireFile:
 def _next_writer(records: Path) -> Path:
     """Every process that records in a run has a file of its own, numbered on."""
     digits = [path.stem.removeprefix("w") for path in records.glob("*.jsonl")]
-    return records / f"w{max([int(number) for number in digits if number.isdigit()], default=0) + 1}.jsonl"
+    return records / f"w{max([int(number) for number in digits if number.isdecimal()], default=0) + 1}.jsonl"
 
 
 def _fresh(path: Path) -> Path:
