@@ -176,6 +176,22 @@ def test_a_function_that_hangs_is_ended(tmp_path: Path) -> None:
     assert gone(tmp_path / "child")
 
 
+def test_a_function_that_is_changed_within_a_second_counts_as_it_is(tmp_path: Path) -> None:
+    assert [python(tmp_path, f"return {number}").value for number in (0, 1)] == [0, 1]
+    assert not (tmp_path / "__pycache__").exists()
+
+
+def test_a_function_that_leaves_a_pipe_for_a_result_has_not_graded(tmp_path: Path) -> None:
+    judged = python(tmp_path, "os.mkfifo(os.environ['TMPDIR'] + '/result.json')\nos._exit(0)")
+    assert (judged.value, "ended without a grade" in judged.reason) == (None, True)
+
+
+@pytest.mark.parametrize("answer", ["\ud800", "\udc80x", "a\0b"])
+def test_an_answer_of_any_characters_is_graded(tmp_path: Path, answer: str) -> None:
+    command = Command(argv=("/bin/sh", "-c", "test -s $MCPTRIALS_ANSWER_FILE"))
+    assert command.grade(given(tmp_path, answer)).value is True
+
+
 def test_a_function_keeps_nothing_from_one_trial_to_the_next(tmp_path: Path) -> None:
     body = "seen = sys.modules.setdefault('seen', [])\nseen.append(1)\nreturn len(seen) == 1"
     assert [python(tmp_path, body).value for _ in range(2)] == [True, True]

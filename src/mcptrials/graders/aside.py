@@ -43,7 +43,7 @@ def _lay_out(folder: Path, given: GradeInput) -> None:
     with (folder / "transcript.jsonl").open("wb") as file:
         file.writelines(dump_line(event.model_dump()) for event in given.transcript.events)
     if given.outcome.answer is not None:
-        (folder / "answer.txt").write_bytes(given.outcome.answer.encode("utf-8", "surrogateescape"))
+        (folder / "answer.txt").write_bytes(given.outcome.answer.encode("utf-8", "surrogatepass"))
     for name, value in (("task", given.task), ("outcome", given.outcome)):
         (folder / f"{name}.json").write_text(dump_text(value.model_dump()), "utf-8")
 

@@ -57,7 +57,8 @@ class PythonFunction(UserData):
                 "project_dir": given.project_dir and str(given.project_dir),
             }
             (folder / "request.json").write_text(dump_text(request), "utf-8")
-            argv = (sys.executable, "-I", python_child.__file__, str(folder))
+            # -B: bytecode kept of a file would stand for one that is changed within the same second.
+            argv = (sys.executable, "-I", "-B", python_child.__file__, str(folder))
             try:
                 done = await aside.run(argv, folder, given, aside.environment(folder, given), self.timeout_seconds)
             except GraderError as exc:
@@ -71,7 +72,7 @@ class PythonFunction(UserData):
 def _result(path: Path) -> dict[str, Any] | None:
     """What the child left; None when it ended before."""
     try:
-        if path.stat().st_size > aside.MAX_BYTES:
+        if not path.is_file() or path.stat().st_size > aside.MAX_BYTES:
             return None
         value = parse_foreign(path.read_bytes())
     except (OSError, ValueError):
