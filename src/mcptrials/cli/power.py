@@ -1,6 +1,5 @@
 """`mcptrials power`: what an experiment can find, before it is paid for."""
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any

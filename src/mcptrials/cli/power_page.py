@@ -50,8 +50,8 @@ def _detectable_line(found: Row) -> str:
     if least["difference"] is None:
         return f"no difference is found with {wanted}"
     return (
-        f"detects a true difference of {100 * least['difference']:.0f} points between the arms with {wanted}, for tasks "
-        f"like these"
+        f"for tasks like these it detects a true difference of {100 * least['difference']:.0f} points with {wanted} "
+        f"({_share(least)}, {least['method']})"
     )
 
 
@@ -78,7 +78,8 @@ def _allocation_lines(found: Row | None) -> Iterator[str]:
     detects = "can never decide" if same["detectable"] is None else f"detect {100 * same['detectable']:.0f} points"
     yield f"  for as much: {counted(same['n_tasks'], 'task')} so tried {detects}, for {same['cost']:,.6g}"
     if cheapest:
-        yield f"  cheapest for the difference asked for: {counted(cheapest['n_tasks'], 'task')}, {cheapest['cost']:,.6g}"
+        tasks = counted(cheapest["n_tasks"], "task")
+        yield f"  for the difference asked for: {tasks} so tried, for {cheapest['cost']:,.6g}"
 
 
 def _use_lines(found: Row) -> Iterator[str]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mcptrials.planning.noise import Noise
-from mcptrials.stats import PairedDesign, minimal_detectable_effect, power_of, simulated_power
+from mcptrials.stats import PairedDesign, minimal_detectable_effect, power_of, required_tasks, simulated_power
 from mcptrials.stats.paired import FEWEST_UNITS
 
 SIMULATED_RUNS = 1000
-MOST_SIMULATED = 200
-"""With more independent units the exact test has the power of the t test to within a point, and takes long."""
+MOST_SIMULATED = 100
+"""With more independent units the exact test has the power of the t test to within a point or two, and takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Chance:
 
     power: float
     se: float | None
-    """The simulation's own standard error; None by formula."""
-    method: Literal["simulated", "formula"]
+    """The simulation's own standard error; None where nothing was simulated."""
+    method: Literal["simulated", "formula", "certain"]
 
 
 class Chances:
@@ -79,40 +79,62 @@ class Chances:
         return self._known[key]
 
     def _reckoned(self, experiment: Experiment, difference: float) -> Chance:
+        if not experiment.can_decide:
+            return Chance(0.0, None, "certain")
         if len(experiment.sizes) > MOST_SIMULATED:
             design, units = _of_units(experiment)
             return Chance(power_of(design, units, difference), None, "formula")
         self._tell()
-        design = experiment.noise.design(experiment.trials)
+        design = experiment.noise.design(min(experiment.trials, MOST_TRIALS))
         power = simulated_power(design, experiment.sizes, difference, seed=self._seed, runs=SIMULATED_RUNS)
-        return Chance(power, math.sqrt(power * (1 - power) / SIMULATED_RUNS), "simulated")
+        # Agresti and Coull's: all or none of the simulated comparisons do not make it certain.
+        shrunk = (power * SIMULATED_RUNS + 2) / (SIMULATED_RUNS + 4)
+        return Chance(power, math.sqrt(shrunk * (1 - shrunk) / SIMULATED_RUNS), "simulated")
 
     def detectable(self, experiment: Experiment, power: float) -> float | None:
         """The smallest difference that is found so often; None when none is."""
         if not experiment.can_decide:
             return None
+        found = minimal_detectable_effect(*_of_units(experiment), power)
         if len(experiment.sizes) > MOST_SIMULATED:
-            found = minimal_detectable_effect(*_of_units(experiment), power)
             return found if found <= 1 else None
-        step = _smallest(lambda step: self.of(experiment, step / _STEPS).power >= power, _STEPS)
+        guess = round(min(found, 1) * _STEPS)
+        step = _smallest(lambda step: self.of(experiment, step / _STEPS).power >= power, _STEPS, guess)
         return None if step is None else step / _STEPS
 
     def tasks_needed(self, experiment: Experiment, difference: float, power: float) -> int | None:
         """The fewest tasks, grouped as they are, that find a difference so often; None when more than can be meant."""
-        return _smallest(lambda n: self.of(experiment.resized(n), difference).power >= power, MOST_TASKS)
+        try:
+            units = required_tasks(_of_units(experiment)[0], difference, power)
+        except ValueError:
+            return None
+        guess = math.ceil(units * experiment.n_tasks / len(experiment.sizes))
+        return _smallest(lambda n: self.of(experiment.resized(n), difference).power >= power, MOST_TASKS, guess)
 
     def trials_needed(self, experiment: Experiment, difference: float, power: float) -> int | None:
         """The fewest trials per task and arm that do with these tasks; None when no number does."""
+        if not experiment.can_decide:
+            return None
+        units = _of_units(experiment)[1]
+
+        def by_formula(trials: int) -> float:
+            return power_of(_of_units(replace(experiment, trials=trials))[0], units, difference)
 
         def enough(trials: int) -> bool:
             return self.of(replace(experiment, trials=trials), difference).power >= power
 
-        return _smallest(enough, MOST_TRIALS) if experiment.can_decide and enough(MOST_TRIALS) else None
+        if by_formula(MOST_TRIALS) < power - _NEAR or not enough(MOST_TRIALS):
+            return None
+        guess = _smallest(lambda trials: by_formula(trials) >= power, MOST_TRIALS, 1)
+        return _smallest(enough, MOST_TRIALS, guess or MOST_TRIALS)
 
 
-_STEPS = 500
-"""Differences are looked for in steps of a fifth of a point, below the simulation's own error."""
+_STEPS = 200
+"""Differences are looked for in steps of half a point, below the simulation's own error."""
+_NEAR = 0.1
+"""The formula and the test differ by less."""
 MOST_TASKS, MOST_TRIALS = 100_000, 200
+"""More of either is not planned for: 200 trials have next to no noise left, and as much is simulated for more."""
 
 
 def _of_units(experiment: Experiment) -> tuple[PairedDesign, float]:
@@ -126,13 +148,16 @@ def _of_units(experiment: Experiment) -> tuple[PairedDesign, float]:
     return replace(design, sigma2=(design.sigma2[0] / per_unit, design.sigma2[1] / per_unit)), units
 
 
-def _smallest(enough: Callable[[int], bool], most: int) -> int | None:
-    """The smallest whole number that is enough, when larger ones are: by doubling, then by halving."""
-    low, high = 0, min(8, most)
+def _smallest(enough: Callable[[int], bool], most: int, guess: int) -> int | None:
+    """The smallest whole number that is enough, when larger ones are; looked for around a guess."""
+    low, high = 0, max(1, min(guess, most))
     while not enough(high):
         if high == most:
             return None
-        low, high = high, min(2 * high, most)
+        low, high = high, min(max(high + 1, high * 5 // 4), most)
+    while low == 0 and high > 1:
+        lower = high * 4 // 5
+        low, high = (low, lower) if enough(lower) else (lower, high)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -6,6 +6,7 @@ from itertools import islice
 from statistics import fmean, median
 from typing import Any
 
+from mcptrials.counting import counted
 from mcptrials.errors import UsageError
 from mcptrials.planning.noise import ASSUMED, Noise, measured_noise
 from mcptrials.project import Project
@@ -100,7 +101,7 @@ def ground_of_run(run: Run) -> Ground:
         noise=measured_noise(run.arms, records),
         use=_use(run, records),
         seed=int(run.manifest["seed"]),
-        warnings=(f"{left} of the run's tasks have no scored trial and are left out",) if left else (),
+        warnings=(f"{counted(left, 'task')} without a scored trial left out",) if left else (),
     )
 
 

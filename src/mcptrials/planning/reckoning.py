@@ -1,11 +1,20 @@
 """Reckoning: all that can be said of a planned comparison, as the document of `mcptrials power`."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from mcptrials.counting import counted
-from mcptrials.planning.chance import MOST_SIMULATED, SIMULATED_RUNS, Chances, Experiment, repeated
+from mcptrials.planning.chance import (
+    MOST_SIMULATED,
+    MOST_TASKS,
+    MOST_TRIALS,
+    SIMULATED_RUNS,
+    Chances,
+    Experiment,
+    repeated,
+)
 from mcptrials.planning.ground import Ground
 from mcptrials.record import SCHEMA_VERSION
 from mcptrials.stats import best_allocation
@@ -106,15 +115,16 @@ def _allocation(plan: Experiment, wish: Wish, chances: Chances) -> dict[str, Any
     best = best_allocation(
         plan.noise.omega2, 2 * plan.noise.sigma2, wish.cost_task, 2 * wish.cost_trial, budget / FEWEST_UNITS
     )
-    other = replace(plan, trials=best.trials)
-    other = other.resized(max(1, int(budget / cost(other.resized(1)))))
-    found = {"trials_per_task": best.trials, "optimum": None if best.optimum > budget else best.optimum}
+    other = replace(plan, trials=min(best.trials, MOST_TRIALS))
+    other = other.resized(min(max(1, int(budget / cost(other.resized(1)))), MOST_TASKS))
+    optimum = None if best.optimum == math.inf else best.optimum
     same = {
         "n_tasks": other.n_tasks,
         "cost": cost(other),
         "detectable": chances.detectable(other, wish.power),
     }
-    return {"cost": cost(plan), **found, "same_cost": same, "for_effect": _cheapest(other, wish, chances, cost)}
+    found = {"cost": cost(plan), "trials_per_task": other.trials, "optimum": optimum}
+    return {**found, "same_cost": same, "for_effect": _cheapest(other, wish, chances, cost)}
 
 
 def _cheapest(
@@ -152,8 +162,10 @@ def _assumption_lines(ground: Ground, plan: Experiment, wish: Wish) -> Iterator[
         yield f"tasks have unequal numbers of trials: reckoned with {plan.trials}, their median"
     if wish.tasks is not None:
         yield "other tasks are like those at hand"
+    if plan.trials > MOST_TRIALS:
+        yield f"more than {MOST_TRIALS} trials a task are simulated as {MOST_TRIALS}, which have next to no noise left"
     if len(plan.sizes) > MOST_SIMULATED:
-        yield f"beyond {MOST_SIMULATED} independent tasks by the t test's formula, which then has the same power"
+        yield f"beyond {MOST_SIMULATED} independent tasks by the formula of the t test, nearly as powerful then"
 
 
 def _warnings(plan: Experiment) -> Iterator[str]:
