@@ -6,10 +6,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from mcptrials.counting import counted
 from mcptrials.record import SCHEMA_VERSION, Record
 from mcptrials.report.asked import asked_warnings
 from mcptrials.report.tools import tool_rows
-from mcptrials.stats import Estimate, estimate, estimate_pass_at, estimate_pass_hat, largest_k
+from mcptrials.stats import Estimate, all_pass_bound, estimate, estimate_pass_at, estimate_pass_hat, largest_k
 from mcptrials.store import Run
 from mcptrials.task import Task
 
@@ -110,10 +111,14 @@ def _arm_row(arm: str, label: str, records: Sequence[Record], tasks: Mapping[str
         "n_eff": found.n_eff,
         "method": found.method,
         "scope": "tasks-like-these",
+        "n_groups": found.n_groups,
+        "failure_bound": _failure_bound(found),
         "pass_at": {k: each.mean for k, each in pass_at.items()},
         "pass_at_ci": {k: _interval(each) for k, each in pass_at.items()},
+        "pass_at_n_eff": {k: each.n_eff for k, each in pass_at.items()},
         "pass_hat": {k: each.mean for k, each in pass_hat.items()},
         "pass_hat_ci": {k: _interval(each) for k, each in pass_hat.items()},
+        "pass_hat_n_eff": {k: each.n_eff for k, each in pass_hat.items()},
         **_bounds(records, tasks),
         "distinct_trials": len({(record.task_id, record.reply_hash) for record in records if record.scored}),
     }
@@ -121,6 +126,11 @@ def _arm_row(arm: str, label: str, records: Sequence[Record], tasks: Mapping[str
 
 def _shown_ks(largest: int) -> list[int]:
     return sorted({*range(1, min(largest, SHOWN_K) + 1), *([largest] if largest else [])})
+
+
+def _failure_bound(found: Estimate) -> float | None:
+    """How many tasks like these may fail though all passed (the rule of three); None otherwise, and of one unit."""
+    return all_pass_bound(found.n_groups) if found.mean == 1 and found.n_groups > 1 else None
 
 
 def _interval(found: Estimate) -> list[float | None]:
@@ -193,7 +203,7 @@ def _class_rows(arm: str, records: Sequence[Record], tasks: Mapping[str, Task]) 
         mine = [record for record in records if record.task_id in chosen]
         scores = _scores(mine, chosen)
         found = estimate(scores, _groups(chosen, scores))
-        interval = {"ci_low": found.ci_low, "ci_high": found.ci_high}
+        interval = {"ci_low": found.ci_low, "ci_high": found.ci_high, "n_eff": found.n_eff, "method": found.method}
         rows.append(
             {"arm": arm, "class": expects, "n_tasks": len(chosen), **_counts(mine), "rate": found.mean, **interval}
         )
@@ -250,7 +260,8 @@ def _warnings(
     found = [f"suspect task {each['task_id']}: no one of {each['trials']} scored trials passed" for each in suspects]
     untouched = sum(row["passed_without_call"] for row in rows)
     if untouched:
-        found.append(f"{untouched} trials passed without a call to the server: their tasks leak or can be guessed")
+        what = "passed without a call to the server: a task that leaks or can be guessed"
+        found.append(f"{counted(untouched, 'trial')} {what}")
     found += _changed(records)
     found += _weak_tasks(records, tasks)
     if 0 < len(tasks) < MIN_TASKS:
@@ -261,11 +272,16 @@ def _warnings(
 def _lost(transcripts: Sequence[str]) -> list[str]:
     if not transcripts:
         return []
-    return [f"{len(transcripts)} transcripts cannot be read, {transcripts[0]} first: the tools table lacks their calls"]
+    many = counted(len(transcripts), "transcript")
+    return [f"{many} cannot be read, {transcripts[0]} first: calls are missing in the tools table"]
 
 
 def _strange(count: int) -> list[str]:
-    return [f"{count} records belong to no trial of the run's plan and are left out"] if count else []
+    return (
+        [f"{counted(count, 'record belongs', 'records belong')} to no trial of the run's plan: left out"]
+        if count
+        else []
+    )
 
 
 def _changed(records: Sequence[Record]) -> list[str]:
@@ -273,7 +289,9 @@ def _changed(records: Sequence[Record]) -> list[str]:
     found = []
     for fault, what in (("tools_changed", "list of tools"), ("version_changed", "version")):
         if count := sum(fault in record.server_faults for record in records):
-            found.append(f"{count} trials met a server with another {what} than the check before the run did")
+            found.append(
+                f"{counted(count, 'trial')} met a server with another {what} than the check before the run did"
+            )
     return found
 
 
@@ -285,6 +303,5 @@ def _weak_tasks(records: Sequence[Record], tasks: Mapping[str, Task]) -> list[st
     weak = [task_id for task_id, counts in calls.items() if max(counts) <= 1]
     if not calls or len(weak) <= WEAK_SHARE * len(calls):
         return []
-    return [
-        f"{len(weak)} of {len(calls)} tasks with passes need at most one call: the suite tests little of the server"
-    ]
+    what = f"{len(weak)} of {counted(len(calls), 'task')} with passes took at most one call"
+    return [f"{what}: the suite tests little of the server"]
