@@ -111,7 +111,7 @@ def test_lost_and_torn_transcripts_cost_no_table(folder: Path, tmp_path: Path, c
     data = result.document["data"]
     assert data["totals"]["passed"] == 2
     assert {tool["name"]: tool["calls"] for tool in data["tools"]} == {"say": 2, "add": 1}
-    warning = f"1 transcripts cannot be read, transcripts/{first.name} first: the tools table lacks their calls"
+    warning = f"1 transcript cannot be read, transcripts/{first.name} first: calls are missing in the tools table"
     assert warning in result.document["warnings"]
     gone = commands.run(tmp_path, "show", "run", "plain-1")
     assert gone.code == 2
@@ -216,7 +216,7 @@ def test_records_of_no_trial_of_the_plan_are_left_out_and_counted(
         file.writelines(json.dumps(each) + "\n" for each in strange)
     result = commands.run(tmp_path, "show", "run", "--json")
     assert (result.code, result.document["data"]["totals"]["trials"]) == (0, 4)
-    assert "3 records belong to no trial of the run's plan and are left out" in result.document["warnings"]
+    assert "3 records belong to no trial of the run's plan: left out" in result.document["warnings"]
     assert commands.run(tmp_path, "show", "run", "other").code == 0
 
 

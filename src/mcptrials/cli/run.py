@@ -97,6 +97,7 @@ def _resume_command(folder: Path, flags: Mapping[str, Any]) -> str:
 def why_incomplete(summary: Mapping[str, Any]) -> str:
     """In a line, of a run that went to its end."""
     if summary["missing"]:
-        return f"{summary['missing']} of {counted(summary['planned'], 'trial')} not run"
+        return f"{summary['missing']} of {counted(summary['planned'], 'trial was', 'trials were')} not run"
     unscored = summary["totals"]["invalid"]
-    return f"{unscored} of {counted(summary['planned'], 'trial')} not scored, more than max_invalid allows"
+    planned = counted(summary["planned"], "trial is", "trials are")
+    return f"{unscored} of {planned} not scored, more than max_invalid allows"

@@ -166,7 +166,7 @@ def _unscored(row: Row) -> str:
 def _print_notes(console: Console, summary: Row) -> None:
     totals = summary["totals"]
     if totals["passed"] + totals["failed"] == 0:
-        console.print(safe(f"none of {counted(summary['planned'], 'trial')} scored: no rate can be given", "bold red"))
+        console.print(safe(f"0 of {counted(summary['planned'], 'trial')} scored: no rate can be given", "bold red"))
     for row in summary["arms"]:
         if row["failure_bound"] is not None:
             console.print(safe(bound_line(row["label"], row["n_tasks"], row["failure_bound"])))
