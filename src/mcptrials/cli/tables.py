@@ -115,9 +115,9 @@ def _tools(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
 
 def _arms(summary: Row) -> Table:
     """The headline: success, pass@k and pass^k of each arm at the largest k that all tasks allow."""
-    columns = ["arm", "measure", "value", "95 % interval", "SE", "tasks", "passed", "n_eff", "not scored"]
+    columns = ["arm", "measure", "value", "interval", "SE", "tasks", "passed", "n_eff", "not scored"]
     scopes = dict.fromkeys(_scope(row["method"]) for row in summary["arms"] if row["method"])
-    scope = f", interval for {' or '.join(scopes)}" if scopes else ""
+    scope = f", 95 % interval for {' or '.join(scopes)}" if scopes else ""
     table = new_table(f"Result: mean over tasks{scope}", columns, left=2)
     for row in summary["arms"]:
         table.add_row(
