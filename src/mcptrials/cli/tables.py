@@ -103,9 +103,10 @@ def _classes(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
 
 
 def _tools(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
-    columns = ["tool", *_arm_column(labels), "calls", "errors", "bad arguments", "valid, refused"]
-    columns += ["p50", "p95", "result"]
-    table = new_table("Tools", columns, left=len(columns) - 7)
+    some_refused = any(row["rejected_though_valid"] for row in rows)
+    numbers = ["calls", "errors", "bad arguments", *["valid, refused"] * some_refused, "p50", "p95", "result"]
+    columns = ["tool", *_arm_column(labels), *numbers]
+    table = new_table("Tools", columns, left=len(columns) - len(numbers))
     for row in rows:
         name = f"{row['name']} (no such tool)" if row["unknown"] else row["name"]
         table.add_row(
@@ -114,7 +115,7 @@ def _tools(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
             str(row["calls"]),
             str(row["errors"]),
             str(row["argument_errors"]),
-            str(row["rejected_though_valid"]),
+            *[str(row["rejected_though_valid"])] * some_refused,
             _milliseconds(row["ms_p50"]),
             _milliseconds(row["ms_p95"]),
             "" if row["result_chars_p50"] is None else f"{row['result_chars_p50']:.0f} chars",
