@@ -97,7 +97,7 @@ def test_where_there_is_no_run_the_first_step_is_named(tmp_path: Path, commands:
     results = {"p": commands.run(tmp_path / "p", "show"), "no project": commands.run(tmp_path, "show")}
     assert {result.code for result in results.values()} == {2}
     assert re.search(r"runs: there is no run yet; start one: mcptrials run\n", results["p"].err)
-    assert re.search(r"mcptrials\.yaml: the file does not exist; ", results["no project"].err)
+    assert re.search(r"mcptrials\.yaml: there is no project file; make one with: mcptrials init", results["no project"].err)
 
 
 def test_lost_and_torn_transcripts_cost_no_table(folder: Path, tmp_path: Path, commands: Preloaded) -> None:
