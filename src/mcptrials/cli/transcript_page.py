@@ -116,9 +116,11 @@ def _rest(event: Event, limit: int) -> Iterator[Line]:
             yield f"[{_at(event)}] {event.blame}: {event.cause}: {event.message}", "bold red"
         case ServerAsked() | ToolsListed() | ServerLog():
             yield _told(event)
-        case ServerExited() if event.how != "closed" or event.exit_code:
+        case ServerExited() if event.how != "closed" or event.exit_code or event.stderr_tail.strip():
             code = "" if event.exit_code is None else f", exit code {event.exit_code}"
-            yield f"[{_at(event)}] server {event.server} ended: {event.how}{code}", "yellow"
+            wrote = "; it wrote to stderr:" if event.stderr_tail.strip() else ""
+            odd = event.how != "closed" or event.exit_code
+            yield f"[{_at(event)}] server {event.server} ended: {event.how}{code}{wrote}", "yellow" if odd else "dim"
             yield from _indented(_short(event.stderr_tail.strip(), limit), "dim")
 
 
