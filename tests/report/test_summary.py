@@ -129,16 +129,6 @@ def test_trials_that_pass_without_a_call_are_counted_where_a_call_was_expected(t
     records = [record("a", 1, tool_calls=0), record("a", 2), record("none", 1, tool_calls=0)]
     found = summary(tmp_path, tasks, records)
     assert [row["passed_without_call"] for row in found["tasks"]] == [1, 0]
-    assert any(warning.startswith("1 trial passed without a call to the server") for warning in found["warnings"])
-
-
-def test_a_task_that_nobody_passes_is_suspect_from_two_scored_trials_on(tmp_path: Path) -> None:
-    records = [*SIX[:4], record("c", 1, "failed"), record("c", 2, "invalid", cause="http")]
-    assert summary(tmp_path / "1", ABC, records)["suspects"] == []
-    found = summary(tmp_path / "2", ABC, SIX)
-    reason = "no trial passed: check the task and its graders"
-    assert found["suspects"] == [{"task_id": "c", "trials": 2, "reason": reason}]
-    assert "suspect task c: no one of 2 scored trials passed" in found["warnings"]
 
 
 @pytest.mark.parametrize(("calls", "weak"), [((1, 2, 2, 2), False), ((1, 1, 2, 2), True), ((2, 2, 2, 2), False)])

@@ -65,7 +65,7 @@ class Rehearsing:
         await self._try_agents()
         for task_id, played in self.alone.items():
             bench = self._rehearsal.tasks[task_id]
-            self.verdicts[task_id].broken += unshaken(played, bench, self._project)
+            self.verdicts[task_id].broken += await unshaken(played, bench, self._project)
 
     async def _play_again(self) -> None:
         """After all others: those that write first, each by itself, then those that only read."""
@@ -162,28 +162,28 @@ class Rehearsing:
             self._notice("playing an agent that calls every tool once")
             busy = await self._rehearsal.play_together(alike, _replay(every_tool))
             for bench in alike:
-                self._judge_agents(bench, idle, busy)
+                await self._judge_agents(bench, idle, busy)
 
-    def _judge_agents(self, bench: TaskBench, idle: Played, busy: Played) -> None:
+    async def _judge_agents(self, bench: TaskBench, idle: Played, busy: Played) -> None:
         verdict, answers = self.verdicts[bench.task.id], wrong_answers(bench.task, self._project.suite)
         if idle.ended.outcome is None or busy.ended.outcome is None:
             verdict.doubts.append(f"agents that should fail could not be played: {idle.trouble or busy.trouble}")
             return
         idle_state, busy_state = idle.ended.outcome.state, busy.ended.outcome.state
-        if said := first_that_passes(bench, answers, idle_state):
+        if said := await first_that_passes(bench, answers, idle_state):
             told = verdict.doubts if bench.task.expects in RESTRAINED else verdict.broken
             told.append(f"passes with {said} and without a call")
-        elif said := first_that_passes(bench, answers, busy_state, busy.transcript):
+        elif said := await first_that_passes(bench, answers, busy_state, busy.transcript):
             verdict.broken.append(f"passes with {said} and a senseless call of every tool")
-        self._judge_silence(bench, idle_state)
+        await self._judge_silence(bench, idle_state)
 
-    def _judge_silence(self, bench: TaskBench, idle_state: Mapping[str, StateValue]) -> None:
+    async def _judge_silence(self, bench: TaskBench, idle_state: Mapping[str, StateValue]) -> None:
         """A task whose reference writes must not pass with the right answer alone."""
         played = self.alone.get(bench.task.id)
         reference = bench.task.reference
         if played is None or reference is None or not self._rehearsal.writes(played):
             return
-        if first_that_passes(bench, [("", reference.answer)], idle_state, None) is not None:
+        if await first_that_passes(bench, [("", reference.answer)], idle_state, None) is not None:
             what = "passes with the right answer though nothing is done: no grader sees what its reference changes"
             declared = self._rehearsal.declares_writes(played)
             (self.verdicts[bench.task.id].broken if declared else self.verdicts[bench.task.id].doubts).append(what)

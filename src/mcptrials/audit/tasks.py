@@ -72,7 +72,7 @@ async def _rehearsal(project: Project, workshop: Workshop) -> tuple[Rehearsal | 
 async def _without_servers(workshop: Workshop, tasks: Sequence[Task]) -> list[TaskVerdict]:
     """What can be told of files alone."""
     benches = [workshop.task_bench(task) for task in tasks]
-    broken, idle = unfit_answers(benches), await workshop.passing_idly(benches)
+    broken, idle = await unfit_answers(benches), await workshop.passing_idly(benches)
     verdicts = [TaskVerdict(task) for task in tasks]
     for verdict in verdicts:
         verdict.broken += [broken[verdict.task.id]] if verdict.task.id in broken else []

@@ -16,6 +16,7 @@ TABLE = {
     "compare": ("mcptrials.cli.compare:compare", "Compare runs or arms, task by task: better, worse, or inconclusive."),
     "power": ("mcptrials.cli.power:power", "Say what tasks and trials can find, and what more would take."),
     "show": ("mcptrials.cli.show:show", "Show a run's tables, or one trial's transcript."),
+    "grade": ("mcptrials.cli.grade:grade", "Grade a run's trials again by the project's present graders."),
 }
 """Everyday commands first."""
 

@@ -19,13 +19,27 @@ def print_summary(console: Console, summary: Row) -> None:
     console.print()
     if summary["scripted"]:
         console.print(safe(SCRIPTED_LABEL, "bold yellow"))
+    _print_suspects(console, summary)
     console.print(_tasks(summary["tasks"], labels))
     if len({row["class"] for row in summary["classes"]}) > 1:
         console.print(_classes(summary["classes"], labels))
     if summary["tools"]:
         console.print(_tools(summary["tools"], labels))
+    if summary["expected_tools"]["table"]:
+        console.print(_expected(summary["expected_tools"], labels))
     console.print(_arms(summary))
     _print_notes(console, summary)
+
+
+def _print_suspects(console: Console, summary: Row) -> None:
+    """Ahead of the numbers: what may be wrong with them."""
+    run_dir = from_here(summary["run_dir"])
+    for each in summary["suspects"]:
+        task = f"task {each['task_id']}: " if each["task_id"] else ""
+        console.print(safe(f"? suspect {task}{each['reason']}", "yellow"))
+    first = next((each for each in summary["suspects"] if each["examples"]), None)
+    if first:
+        console.print(safe(f"  read one: {program()} show {run_dir} {first['examples'][0]}", "dim"))
 
 
 def new_table(title: str, columns: Sequence[str], left: int = 1) -> Table:
@@ -47,8 +61,10 @@ def _arm_column(labels: Mapping[str, str]) -> list[str]:
 
 
 def _tasks(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
-    columns = ["task", *_arm_column(labels), "passed", "rate", "calls", "time", "why not"]
-    table = new_table("Tasks", columns, left=len(columns) - 5)
+    partial = any(row["partial"] is not None and row["partial"] != row["rate"] for row in rows)
+    credit = ["partial credit"] if partial else []
+    columns = ["task", *_arm_column(labels), "passed", "rate", *credit, "calls", "time", "why not"]
+    table = new_table("Tasks", columns, left=len(columns) - 5 - len(credit))
     for row in rows:
         scored = row["passed"] + row["failed"]
         table.add_row(
@@ -56,6 +72,7 @@ def _tasks(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
             *_arm_cells(labels, row["arm"]),
             safe(f"{row['passed']} of {scored}", _colour(row["rate"])),
             safe(percent(row["rate"]), _colour(row["rate"])),
+            *([percent(row["partial"])] if partial else []),
             _number(row["calls_p50"]),
             _seconds(row["duration_ms_p50"]),
             safe(_why(row), "dim"),
@@ -96,8 +113,10 @@ def _scope(method: str | None) -> str:
 
 
 def _tools(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
-    columns = ["tool", *_arm_column(labels), "calls", "errors", "bad arguments", "p50", "p95", "result"]
-    table = new_table("Tools", columns, left=len(columns) - 6)
+    some_refused = any(row["rejected_though_valid"] for row in rows)
+    numbers = ["calls", "errors", "bad arguments", *["valid, refused"] * some_refused, "p50", "p95", "result"]
+    columns = ["tool", *_arm_column(labels), *numbers]
+    table = new_table("Tools", columns, left=len(columns) - len(numbers))
     for row in rows:
         name = f"{row['name']} (no such tool)" if row["unknown"] else row["name"]
         table.add_row(
@@ -106,11 +125,32 @@ def _tools(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
             str(row["calls"]),
             str(row["errors"]),
             str(row["argument_errors"]),
+            *[str(row["rejected_though_valid"])] * some_refused,
             _milliseconds(row["ms_p50"]),
             _milliseconds(row["ms_p95"]),
             "" if row["result_chars_p50"] is None else counted(round(row["result_chars_p50"]), "char"),
         )
     return table
+
+
+def _expected(expected: Row, labels: Mapping[str, str]) -> Table:
+    """Which tools trials called that were expected to call another; reported, never deciding."""
+    columns = ["expected tool", *_arm_column(labels), "trials", "tools called in so many of them"]
+    rows = expected["rows"]
+    means = [f"{name} {_mean_percent([row[name] for row in rows])}" for name in ("precision", "recall")]
+    table = new_table(f"Expected tools: {', '.join(means)}", columns, left=len(columns) - 2)
+    table.columns[-1].justify = "left"
+    for row in expected["table"]:
+        called = ", ".join(f"{name} {count}" for name, count in row["called"].items())
+        table.add_row(
+            safe(row["expected"]), *_arm_cells(labels, row["arm"]), str(row["trials"]), safe(called or "none")
+        )
+    return table
+
+
+def _mean_percent(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return percent(sum(known) / len(known) if known else None)
 
 
 def _arms(summary: Row) -> Table:

@@ -69,6 +69,9 @@ def _print_grades(console: Console, record: Record) -> None:
         style = {True: "green", False: "red", None: "yellow"}[grade.passed]
         role = "" if grade.gate else " (reported only)"
         evidence = f": {grade.evidence}" if grade.evidence else ""
+        if grade.previous:
+            was = {"True": "pass", "False": "fail"}.get(str(grade.previous.get("passed")), "not graded")
+            evidence += f" (before: {was}, {grade.previous.get('reason')})"
         console.print(safe(f"{word:10} {grade.name}{role} · {grade.reason}{evidence}", style))
     duration = "" if record.duration_ms is None else f"{record.duration_ms / 1000:.1f} s · "
     tokens = "tokens not reported"
@@ -116,9 +119,11 @@ def _rest(event: Event, limit: int) -> Iterator[Line]:
             yield f"[{_at(event)}] {event.blame}: {event.cause}: {event.message}", "bold red"
         case ServerAsked() | ToolsListed() | ServerLog():
             yield _told(event)
-        case ServerExited() if event.how != "closed" or event.exit_code:
+        case ServerExited() if event.how != "closed" or event.exit_code or event.stderr_tail.strip():
             code = "" if event.exit_code is None else f", exit code {event.exit_code}"
-            yield f"[{_at(event)}] server {event.server} ended: {event.how}{code}", "yellow"
+            wrote = "; it wrote to stderr:" if event.stderr_tail.strip() else ""
+            odd = event.how != "closed" or event.exit_code
+            yield f"[{_at(event)}] server {event.server} ended: {event.how}{code}{wrote}", "yellow" if odd else "dim"
             yield from _indented(_short(event.stderr_tail.strip(), limit), "dim")
 
 
