@@ -25,8 +25,16 @@ from mcptrials.trial import Arm
 
 
 def ground(n_tasks: int = 12, trials: int = 3, **keys: Any) -> Ground:
-    values = {"sizes": (1,) * n_tasks, "noise": ASSUMED, "use": Use(), "seed": 0, "unequal": False} | keys
-    return Ground({"kind": "project", "name": "p", "run_dir": None, "split": "train"}, trials=trials, **values)
+    values: dict[str, Any] = {
+        "sizes": (1,) * n_tasks,
+        "noise": ASSUMED,
+        "use": Use(),
+        "seed": 0,
+        "unequal": False,
+    } | keys
+    return Ground(
+        {"kind": "project", "name": "p", "run_dir": None, "split": "train", "scripted": False}, trials=trials, **values
+    )
 
 
 def earlier(folder: Path, *arms: tuple[Arm, Mapping[str, Sequence[Any]]], **groups: str) -> Run:
@@ -135,13 +143,14 @@ def test_noise_is_measured_between_variants_and_within_tasks(tmp_path: Path) -> 
 def test_what_a_run_cannot_tell_is_assumed_and_said(tmp_path: Path) -> None:
     mixed = {f"t{i}": [1, 0, 1] for i in range(6)}
     other_model = BASE.model_copy(update={"variant": "new", "model": "openai:m"})
-    for name, arms, expected in (
+    cases: tuple[tuple[str, list[tuple[Arm, Mapping[str, Sequence[Any]]]], tuple[str, str]], ...] = (
         ("one arm", [(BASE, mixed)], ("measured", "assumed")),
         ("two models", [(BASE, mixed), (other_model, mixed)], ("measured", "assumed")),
         ("all pass", [(BASE, {f"t{i}": [1, 1] for i in range(6)})], ("assumed", "assumed")),
         ("one trial", [(BASE, {f"t{i}": [i % 2] for i in range(6)})], ("assumed", "assumed")),
         ("few tasks", [(BASE, {f"t{i}": [1, 0] for i in range(4)})], ("assumed", "assumed")),
-    ):
+    )
+    for name, arms, expected in cases:
         known = ground_of_run(earlier(tmp_path / name, *arms))
         assert (known.noise.sigma2_from, known.noise.omega2_from) == expected, name
         lines = reckon(known, Wish(effect=0.9))["assumptions"]["lines"]

@@ -8,12 +8,13 @@ import click
 
 from mcptrials.cli.outcome import Outcome, end, keep_secret
 from mcptrials.cli.power_page import print_power
-from mcptrials.cli.run_names import run_by_name
+from mcptrials.cli.run_names import project_dir, run_by_name
 from mcptrials.cli.screen import common_options, messages, output, safe
 from mcptrials.errors import UsageError
 from mcptrials.planning import Ground, Wish, ground_of_project, ground_of_run, reckon
 from mcptrials.planning.chance import MOST_TASKS, SIMULATED_RUNS
 from mcptrials.project import Project
+from mcptrials.store import log_look
 from mcptrials.task import MAX_TRIALS
 
 
@@ -69,7 +70,10 @@ _DEAREST = 1e12
 
 def _ground(run_name: str | None, flags: Mapping[str, Any]) -> Ground:
     if run_name is not None:
-        return ground_of_run(run_by_name(run_name, flags))
+        run = run_by_name(run_name, flags)
+        if run.manifest["split"] == "held_out":
+            log_look(project_dir(run, flags), "power", run.run_id)
+        return ground_of_run(run)
     project = Project.load(flags["project_file"], flags["settings"])
     keep_secret(dict(project.secrets))
     return ground_of_project(project)

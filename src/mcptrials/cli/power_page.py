@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mcptrials.cli.screen import safe
+from mcptrials.cli.screen import SCRIPTED_LABEL, safe
 from mcptrials.cli.tables import new_table
 from mcptrials.counting import counted
 from mcptrials.planning.chance import MOST_TASKS, MOST_TRIALS
@@ -16,6 +16,8 @@ Row = Mapping[str, Any]
 
 def print_power(console: Console, found: Row) -> None:
     """The whole screen."""
+    if found["source"]["scripted"]:
+        console.print(safe(SCRIPTED_LABEL, "bold yellow"))
     console.print(safe(_design_line(found), "bold"))
     if found["never"]:
         console.print(safe(f"NEVER: {found['never']}", "bold red"))

@@ -12,6 +12,8 @@ from mcptrials.stats.paired import FEWEST_UNITS
 SIMULATED_RUNS = 1000
 MOST_SIMULATED = 100
 """With more independent units the exact test has the power of the t test to within a point or two, and takes long."""
+MOST_STEPS = 50_000
+"""Likewise of units x tasks x trials: by then the differences are nearly continuous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,12 @@ class Experiment:
     def n_trials(self) -> int:
         """Of both arms."""
         return 2 * self.n_tasks * self.trials
+
+    @property
+    def large(self) -> bool:
+        """Whether simulating it takes long, and the formula is as good."""
+        units = len(self.sizes)
+        return units > MOST_SIMULATED or units * self.n_tasks * min(self.trials, MOST_TRIALS) > MOST_STEPS
 
     @property
     def can_decide(self) -> bool:
@@ -81,7 +89,7 @@ class Chances:
     def _reckoned(self, experiment: Experiment, difference: float) -> Chance:
         if not experiment.can_decide:
             return Chance(0.0, None, "certain")
-        if len(experiment.sizes) > MOST_SIMULATED:
+        if experiment.large:
             design, units = _of_units(experiment)
             return Chance(power_of(design, units, difference), None, "formula")
         self._tell()
@@ -96,7 +104,7 @@ class Chances:
         if not experiment.can_decide:
             return None
         found = minimal_detectable_effect(*_of_units(experiment), power)
-        if len(experiment.sizes) > MOST_SIMULATED:
+        if experiment.large:
             return found if found <= 1 else None
         guess = round(min(found, 1) * _STEPS)
         step = _smallest(lambda step: self.of(experiment, step / _STEPS).power >= power, _STEPS, guess)
@@ -133,8 +141,8 @@ _STEPS = 200
 """Differences are looked for in steps of half a point, below the simulation's own error."""
 _NEAR = 0.1
 """The formula and the test differ by less."""
-MOST_TASKS, MOST_TRIALS = 100_000, 200
-"""More of either is not planned for: 200 trials have next to no noise left, and as much is simulated for more."""
+MOST_TASKS, MOST_TRIALS = 100_000, 50
+"""More of either is not planned for: 50 trials have next to no noise left, and as much is simulated for more."""
 
 
 def _of_units(experiment: Experiment) -> tuple[PairedDesign, float]:

@@ -68,7 +68,7 @@ def ground_of_project(project: Project) -> Ground:
     counts = [task.trials or project.config.trials for task in tasks]
     turns = [project.limits(task).turns for task in tasks]
     return Ground(
-        source={"kind": "project", "name": project.path.name, "run_dir": None, "split": "train"},
+        source={"kind": "project", "name": project.path.name, "run_dir": None, "split": "train", "scripted": False},
         sizes=group_sizes(tasks),
         trials=round(median(counts)),
         unequal=len(set(counts)) > 1,
@@ -84,17 +84,24 @@ def ground_of_run(run: Run) -> Ground:
     Raises:
         UsageError: nothing of it is scored.
     """
-    records = [record for record in run.records() if record.scored and record.task_id in run.tasks]
+    planned = run.tasks
+    records = [record for record in run.records() if record.scored and record.task_id in planned]
     if not records:
         hint = "name another run, or none: the project's tasks are then planned for"
         raise UsageError("no trial is scored: nothing can be measured", where=run.run_id, hint=hint)
     tried = {record.task_id for record in records}
-    tasks = [task for task in run.tasks.values() if task.id in tried]
+    tasks = [task for task in planned.values() if task.id in tried]
     counts = [task.trials or run.manifest["trials"] for task in tasks]
     split = str(run.manifest["split"])
-    left = len(run.tasks) - len(tasks)
+    left = len(planned) - len(tasks)
     return Ground(
-        source={"kind": "run", "name": run.run_id, "run_dir": str(run.folder), "split": split},
+        source={
+            "kind": "run",
+            "name": run.run_id,
+            "run_dir": str(run.folder),
+            "split": split,
+            "scripted": run.scripted,
+        },
         sizes=group_sizes(tasks),
         trials=round(median(counts)),
         unequal=len(set(counts)) > 1,

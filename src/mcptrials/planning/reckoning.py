@@ -164,8 +164,7 @@ def _assumption_lines(ground: Ground, plan: Experiment, wish: Wish) -> Iterator[
         yield "other tasks are like those at hand"
     if plan.trials > MOST_TRIALS:
         yield f"more than {MOST_TRIALS} trials a task are simulated as {MOST_TRIALS}, which have next to no noise left"
-    if len(plan.sizes) > MOST_SIMULATED:
-        yield f"beyond {MOST_SIMULATED} independent tasks by the formula of the t test, nearly as powerful then"
+    yield f"without +-, or beyond {MOST_SIMULATED} independent tasks: by the formula of the t test, as good then"
 
 
 def _warnings(plan: Experiment) -> Iterator[str]:
