@@ -10,6 +10,8 @@ from tests.cli.preloaded import Preloaded
 from tests.cli.tiny_project import adds, asks, make_project
 from tests.hand_made import BASE, NEW, manifest, record, run_of, task
 
+from mcptrials.store import looks
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -134,3 +136,10 @@ def test_one_is_counted_as_one_and_an_interval_names_what_it_is_about(folder: Pa
     compared = commands.run(folder, "compare", "two").out
     assert re.search(r"base +\d+\.\d % +\[[\d., ]+\] +8 +\d+ of 16 +[\d.]+ +0 ", compared)
     assert not re.search(r"\b1 (trials|tasks|calls|tools|warnings)\b", shown + compared)
+
+
+def test_a_held_out_run_that_is_planned_with_is_a_look(tmp_path: Path, commands: Preloaded) -> None:
+    records = [record("t0", 1), record("t0", 2, "failed")]
+    run_of(tmp_path / "runs" / "r", manifest([task("t0")], run_id="r", split="held_out"), records)
+    assert commands.run(tmp_path, "power", "runs/r", "--effect", "50").code == 0
+    assert [(each["command"], each["run_id"]) for each in looks(tmp_path)] == [("power", "r")]
