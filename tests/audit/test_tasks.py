@@ -27,7 +27,12 @@ GOOD = [
     task("cents", [TOTAL], "1250", call("get_order", id=1)),
     task("ship", [SENT, {"type": "exact_answer", "expected": "sent"}], "sent", call("list_orders"), SHIP),
     task(
-        "missing", [{"type": "exact_answer", "expected": "none"}], "none", call("get_order", id=9), expects="not_found"
+        "missing",
+        [{"type": "exact_answer", "expected": "none"}],
+        "none",
+        call("get_order", id=9),
+        expects="not_found",
+        prompt="Who ordered 9? If there is no such order, reply: none",
     ),
     task("sum", [{"type": "exact_answer", "expected": "7"}], "7", expects="abstain"),
     task("equal", [{"type": "state_equals_reference", "ignore": ["*.changed_at"]}], None, SHIP),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcptrials import plugins
-from mcptrials.audit.trail import is_lost, text_of
+from mcptrials.audit.trail import is_lost, told_by
 from mcptrials.encoding import canonical_hash
 from mcptrials.protocols import ServerSession
 from mcptrials.runner.rehearsal import Played, Rehearsal
@@ -84,8 +84,8 @@ class Planting:
         """Faults of answers alone: what references were answered is altered, and their trail looked at."""
         alterations: dict[Kind, Callable[[CallMade], str | None]] = {
             "wrong row": lambda made: self._other_answer(server, tool, made),
-            "truncated page": lambda made: _truncated(_said(made)),
-            "off-by-one count": lambda made: _miscounted(_said(made)),
+            "truncated page": lambda made: _truncated(told_by(made)),
+            "off-by-one count": lambda made: _miscounted(told_by(made)),
         }
         for kind, alter in alterations.items():
             if any(alter(made) is not None for made in self._made[server, tool]):
@@ -94,8 +94,8 @@ class Planting:
 
     def _other_answer(self, server: str, tool: str, made: CallMade) -> str | None:
         """What the tool answered to other arguments."""
-        others = (_said(other) for other in self._made[server, tool] if other.call.arguments != made.call.arguments)
-        return next((other for other in others if other != _said(made)), None)
+        others = (told_by(other) for other in self._made[server, tool] if other.call.arguments != made.call.arguments)
+        return next((other for other in others if other != told_by(made)), None)
 
     async def _unfiltered(self, server: str, tool: str) -> list[Fault]:
         """An optional argument that is ignored: the calls are made without it, all in one environment."""
@@ -121,7 +121,7 @@ class Planting:
         benches = [self._rehearsal.tasks[one.task.id] for one in some]
         together = await self._rehearsal.play_together(benches, self._replay(calls))
         answers = {
-            canonical_hash(asked.call.arguments): _said(answered)
+            canonical_hash(asked.call.arguments): told_by(answered)
             for asked, answered in zip(made, together.transcript.calls, strict=False)
         }
         return [
@@ -179,7 +179,7 @@ class Planting:
         played = await self._rehearsal.play(self._rehearsal.tasks[one.task.id], host)
         if played.trouble or played.complaint:
             return True
-        return is_lost(one, [_said(made) for made in played.transcript.calls])
+        return is_lost(one, [told_by(made) for made in played.transcript.calls])
 
 
 def _stale_with(tool: str, later: Sequence[Any]) -> Callable[[ServerSession], Any]:
@@ -192,9 +192,9 @@ def _is_noticed(one: Played, server: str, tool: str, alter: Callable[[CallMade],
     shown = []
     for made in one.transcript.calls:
         other = alter(made) if _is(made, server, tool) else None
-        if other is not None and made.answer and made.answer.status == "tool_error" and other != _said(made):
+        if other is not None and made.answer and made.answer.status == "tool_error" and other != told_by(made):
             return True
-        shown.append(_said(made) if other is None else other)
+        shown.append(told_by(made) if other is None else other)
     return is_lost(one, shown)
 
 
@@ -204,10 +204,6 @@ def _uses(one: Played, server: str, tool: str, argument: str) -> bool:
 
 def _is(made: CallMade, server: str, tool: str) -> bool:
     return (made.call.server, made.call.tool) == (server, tool)
-
-
-def _said(made: CallMade) -> str:
-    return text_of(made.answer.result) if made.answer else ""
 
 
 def _truncated(text: str) -> str | None:

@@ -1,0 +1,35 @@
+"""Lasting: prompts whose right answer will be another one later."""
+
+import re
+
+from mcptrials.audit.line import Doubt
+from mcptrials.task import Task
+
+_UNITS = "(?:hour|day|night|morning|week|weekend|month|quarter|year|monday|tuesday|wednesday|thursday|friday)"
+_CLOCK = re.compile(
+    rf"(?i)\b(?:today|tonight|yesterday|tomorrow|right now|at the moment|as of now|nowadays|how (?:old|long ago)"
+    rf"|(?:this|last|next|past|previous|current) (?:\d+ |few |couple of )?{_UNITS}s?|current (?:date|time)|recently"
+    rf"|{_UNITS}s? (?:ago|until|left|remaining)|days since|overdue)\b"
+)
+"""What is reckoned from the moment of asking."""
+_DATED = re.compile(r"\b(?:19|20)\d\d\b")
+_WORLD = re.compile(
+    r"(?i)\b(?:currently|current|latest|newest|most recent(?:ly)?|so far|up to date"
+    r"|how many(?: \w+){0,3} open)\b"
+)
+"""What changes with the world behind the server."""
+
+
+def ages(task: Task, *, is_reset: bool) -> Doubt | None:
+    """Why the right answer may change; `is_reset`: every trial has the same environment."""
+    if (found := _CLOCK.search(task.prompt)) and not _DATED.search(task.prompt):
+        what = (
+            f"unstable: its prompt says {found[0]!r} and no date, so its right answer changes with the day of the run"
+        )
+        return Doubt(what, "name the date in the prompt, such as 'It is 2026-03-02'")
+    if not is_reset and (found := _WORLD.search(task.prompt)):
+        what = f"unstable: its prompt says {found[0]!r}, and no environment is declared that stays as it is"
+        return Doubt(
+            what, "declare an environment with fixtures, or ask about what is over: closed years, old releases"
+        )
+    return None
