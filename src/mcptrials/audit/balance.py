@@ -15,6 +15,8 @@ _WEAK = 0.3
 """Of Anthropic's "Writing effective tools for agents": strong tasks need several calls."""
 _ALIKE = 0.8
 """Of the words of two prompts, this share is in both (Jaccard 1901)."""
+_FEW = 3
+"""Words that say too little to be compared."""
 MAX_COMPARED = 200
 """Prompts that one is compared with for each of its rarest words."""
 _COMMON = 3
@@ -65,6 +67,8 @@ def twins(tasks: Sequence[Task]) -> dict[str, Doubt]:
     rank = Counter(word for own in words for word in own)
     found: dict[str, Doubt] = {}
     for number, (task, own) in enumerate(zip(tasks, words, strict=True)):
+        if len(own) < _FEW:
+            continue
         rarest = sorted(own, key=lambda word: (rank[word], word))
         # Two sets that are this alike share one of so many of their rarest words: prefix filtering (Chaudhuri 2006).
         prefix = rarest[: len(own) - ceil(_ALIKE * len(own)) + 1]
