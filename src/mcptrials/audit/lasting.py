@@ -7,15 +7,15 @@ from mcptrials.task import Task
 
 _UNITS = "(?:hour|day|night|morning|week|weekend|month|quarter|year|monday|tuesday|wednesday|thursday|friday)"
 _CLOCK = re.compile(
-    rf"(?i)\b(?:today|tonight|yesterday|tomorrow|right now|at the moment|as of now|nowadays|how (?:old|long ago)"
+    rf"(?i)\b(?:today|tonight|yesterday|tomorrow|currently|right now|at the moment|as of now|nowadays|how (?:old|long ago)"
     rf"|(?:this|last|next|past|previous|current) (?:\d+ |few |couple of )?{_UNITS}s?|current (?:date|time)|recently"
     rf"|{_UNITS}s? (?:ago|until|left|remaining)|days since|overdue)\b"
 )
 """What is reckoned from the moment of asking."""
 _DATED = re.compile(r"\b(?:19|20)\d\d\b")
 _WORLD = re.compile(
-    r"(?i)\b(?:currently|current|latest|newest|most recent(?:ly)?|so far|up to date"
-    r"|how many(?: \w+){0,3} open)\b"
+    r"(?i)\b(?:current|latest|newest|most recent(?:ly)?|so far|up to date"
+    r"|how many(?: \w+){0,5} open)\b"
 )
 """What changes with the world behind the server."""
 

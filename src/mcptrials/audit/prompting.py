@@ -22,7 +22,7 @@ _PRECISE = re.compile(
     r"|about|approximate(?:ly)?|roughly|estimate|significant|give or take|off by)\b|\u00b1|\+/-"
 )
 _ORDER = re.compile(
-    r"(?i)\b(?:order(?:ed)?|sort(?:ed)?|rank(?:ed|ing)?|first|last|oldest|newest|earliest|latest|highest|lowest|largest"
+    r"(?i)\b(?:in (?:\w+ ){0,3}order|ordered by|sort(?:ed)?|rank(?:ed|ing)?|first|last|oldest|newest|earliest|latest|highest|lowest|largest"
     r"|smallest|alphabetical(?:ly)?|ascending|descending|sequence|chronological(?:ly)?|from .{1,60} to)\b"
 )
 _ZONE = re.compile(
