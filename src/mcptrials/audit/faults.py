@@ -51,11 +51,6 @@ class Fault:
             "noticed_by": list(self.noticed_by),
         }
 
-    @property
-    def said(self) -> str:
-        where = f"{self.server}/{self.tool}" + (f" ({self.argument})" if self.argument else "")
-        return f"{self.kind} in {where}"
-
 
 class Planting:
     """The faults of the tools that references call."""

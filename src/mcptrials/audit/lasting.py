@@ -7,8 +7,8 @@ from mcptrials.task import Task
 
 _UNITS = "(?:hour|day|night|morning|week|weekend|month|quarter|year|monday|tuesday|wednesday|thursday|friday)"
 _CLOCK = re.compile(
-    rf"(?i)\b(?:today|tonight|yesterday|tomorrow|currently|right now|at the moment|as of now|nowadays|how (?:old|long ago)"
-    rf"|(?:this|last|next|past|previous|current) (?:\d+ |few |couple of )?{_UNITS}s?|current (?:date|time)|recently"
+    rf"(?i)\b(?:today|tonight|yesterday|tomorrow|currently|right now|at the moment|as of now|nowadays"
+    rf"|how (?:old|long ago)|(?:this|last|next|past|previous|current) (?:\d+ |few |couple of )?{_UNITS}s?|current (?:date|time)|recently"
     rf"|{_UNITS}s? (?:ago|until|left|remaining)|days since|overdue)\b"
 )
 """What is reckoned from the moment of asking."""

@@ -22,8 +22,8 @@ _PRECISE = re.compile(
     r"|about|approximate(?:ly)?|roughly|estimate|significant|give or take|off by)\b|\u00b1|\+/-"
 )
 _ORDER = re.compile(
-    r"(?i)\b(?:in (?:\w+ ){0,3}order|ordered by|sort(?:ed)?|rank(?:ed|ing)?|first|last|oldest|newest|earliest|latest|highest|lowest|largest"
-    r"|smallest|alphabetical(?:ly)?|ascending|descending|sequence|chronological(?:ly)?|from .{1,60} to)\b"
+    r"(?i)\b(?:in (?:\w+ ){0,3}order|ordered by|sort(?:ed)?|rank(?:ed|ing)?|first|last|oldest|newest"
+    r"|earliest|latest|highest|lowest|largest|smallest|alphabetical(?:ly)?|ascending|descending|sequence|chronological(?:ly)?|from .{1,60} to)\b"
 )
 _ZONE = re.compile(
     r"(?i)\b(?:utc|gmt|time ?zone|zone|offset|[cepm][sed]?t|local time|iso(?:[ -]?8601)?|rfc ?3339)\b|:00Z?\b"
@@ -120,7 +120,7 @@ def _of_forms(prompt: str, grader: ExactAnswer, value: str, kind: Kind) -> Itera
     )
     yield _Need(
         kind == "none",
-        any(line_with(each, [re.sub("[_-]", " ", prompt), prompt]) for each in taken),
+        any(line_with(_spaced(each), [_spaced(prompt)]) for each in taken),
         "its prompt does not agree on the word for 'there is none', which its grader expects",
         "say which word to reply with then, or add aliases",
     )
@@ -148,6 +148,11 @@ def _of_texts(prompt: str, value: str, kind: Kind, taken: Sequence[str]) -> Iter
         f"its answer is a text of {len(value.split())} words, which nobody finds word for word by chance",
         "ask for a key, a name or a number; or say where the text is to be copied from",
     )
+
+
+def _spaced(text: str) -> str:
+    """As kind none compares it: `_` and `-` are spaces."""
+    return re.sub("[_-]", " ", text)
 
 
 def names_unit(prompt: str, unit: str) -> bool:
