@@ -86,7 +86,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_each_way_of_being_broken_is_told_with_its_reason(tmp_path: Path, name: str) -> None:
+def test_each_way_of_being_broken_is_told_with_its_reason(tmp_path: Path, name: str) -> None:  # C58, C60
     broken, why = BROKEN[name]
     status, reasons = rows(tmp_path, [GOOD[0], broken])["t"]
     assert status == "broken"

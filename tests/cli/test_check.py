@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_read_is_a_usage_error(tmp_path: Path, commands: P
     assert commands.run(folder, "check", "--set", "trials=1", "--model", "nonsense").code == 2
 
 
-def test_a_task_that_passes_when_nothing_is_done_is_named(tmp_path: Path, commands: Preloaded) -> None:
+def test_a_task_that_passes_when_nothing_is_done_is_named(tmp_path: Path, commands: Preloaded) -> None:  # C58
     (tmp_path / "state.txt").write_text("as it was")
     read = {"type": "state_check", "read": {"file": "{trial_dir}/state.txt"}}
     tasks = [

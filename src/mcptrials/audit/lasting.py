@@ -7,9 +7,10 @@ from mcptrials.task import Task
 
 _UNITS = "(?:hour|day|night|morning|week|weekend|month|quarter|year|monday|tuesday|wednesday|thursday|friday)"
 _CLOCK = re.compile(
-    rf"(?i)\b(?:today|tonight|yesterday|tomorrow|currently|right now|at the moment|as of now|nowadays"
-    rf"|how (?:old|long ago)|(?:this|last|next|past|previous|current) (?:\d+ |few |couple of )?{_UNITS}s?|current (?:date|time)|recently"
-    rf"|{_UNITS}s? (?:ago|until|left|remaining)|days since|overdue)\b"
+    r"(?i)\b(?:today|tonight|yesterday|tomorrow|currently|right now|at the moment|as of now|nowadays|recently"
+    r"|how (?:old|long ago)|current (?:date|time)|days since|overdue"
+    rf"|(?:this|last|next|past|previous|current) (?:\d+ |few |couple of )?{_UNITS}s?"
+    rf"|{_UNITS}s? (?:ago|until|left|remaining))\b"
 )
 """What is reckoned from the moment of asking."""
 _DATED = re.compile(r"\b(?:19|20)\d\d\b")

@@ -22,8 +22,9 @@ _PRECISE = re.compile(
     r"|about|approximate(?:ly)?|roughly|estimate|significant|give or take|off by)\b|\u00b1|\+/-"
 )
 _ORDER = re.compile(
-    r"(?i)\b(?:in (?:\w+ ){0,3}order|ordered by|sort(?:ed)?|rank(?:ed|ing)?|first|last|oldest|newest"
-    r"|earliest|latest|highest|lowest|largest|smallest|alphabetical(?:ly)?|ascending|descending|sequence|chronological(?:ly)?|from .{1,60} to)\b"
+    r"(?i)\b(?:in (?:\w+ ){0,3}order|ordered by|sort(?:ed)?|rank(?:ed|ing)?|first|last|oldest|newest|earliest|latest"
+    r"|highest|lowest|largest|smallest|alphabetical(?:ly)?|chronological(?:ly)?|ascending|descending|sequence"
+    r"|from .{1,60} to)\b"
 )
 _ZONE = re.compile(
     r"(?i)\b(?:utc|gmt|time ?zone|zone|offset|[cepm][sed]?t|local time|iso(?:[ -]?8601)?|rfc ?3339)\b|:00Z?\b"
