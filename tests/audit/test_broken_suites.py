@@ -134,7 +134,7 @@ BROKEN: Mapping[str, tuple[Tasks, str, str, str, str]] = {
         "label-described",
         "label-described",
         "broken",
-        "its reference fails: grader 'state_check' says wrong_state: expected to contain \"customer-reported\"",
+        "its reference fails: grader 'state_check' says wrong_state: 'customer-reported' is not in \"theme\"",
     ),
     "a leaking prompt": (
         LEAKING,

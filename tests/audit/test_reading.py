@@ -135,6 +135,14 @@ def test_a_list_with_its_other_orders_as_aliases_is_no_trap(tmp_path: Path) -> N
     assert reasons(shop(tmp_path, [asks("t", "Who?", grader, "Ada, Bob")])) == {"t": []}
 
 
+def test_a_tolerance_below_the_last_decimal_needs_no_word(tmp_path: Path) -> None:
+    fine = {"expected": "59.97", "kind": "number", "abs_tol": 0.001}
+    wide = {"expected": "59.97", "kind": "number", "rel_tol": 0.001}
+    tasks = [asks("fine", "What is it?", fine, "59.97"), asks("wide", "What is it?", wide, "59.97")]
+    found = reasons(shop(tmp_path, tasks))
+    assert (found["fine"], len(found["wide"])) == ([], 1)
+
+
 def ticket(task_id: str, prompt: str, answer: str = "Ada", *calls: Any, **keys: Any) -> dict[str, Any]:
     graders = [{"type": "exact_answer", "expected": answer}]
     return task(task_id, graders, answer, *(calls or (READ,)), prompt=prompt, **keys)

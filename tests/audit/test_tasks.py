@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shop_project import call, plays, shop, task
+from tests.shop_project import call, plays, shop, task, write_shop
 
 from mcptrials.audit import check_project
 from mcptrials.errors import UsageError
@@ -207,6 +207,17 @@ def test_each_planted_fault_names_the_tasks_that_notice_it(tmp_path: Path) -> No
         ("write not done", "set_status", None): ["ship"],
         ("write elsewhere", "set_status", None): ["ship"],
     }
+
+
+def test_a_tool_that_says_nothing_of_itself_and_leaves_no_trace_is_taken_to_read(tmp_path: Path) -> None:
+    folder = write_shop(tmp_path, SPOTS)
+    server = (folder / "shop.py").read_text()
+    (folder / "bare.py").write_text(server.replace("annotations=READS, ", "").replace("annotations=WRITES, ", ""))
+    project = shop(folder, SPOTS, servers={"shop": {"python": "./bare.py:make"}})
+    found = check_project(project, (), offline=True, notice=lambda _: None).faults
+    kinds = {tool: {row["fault"] for row in found if row["tool"] == tool} for tool in ("get_order", "set_status")}
+    assert kinds["get_order"] == {"wrong row", "truncated page", "stale read"}
+    assert kinds["set_status"] == {"write not done", "write elsewhere"}
 
 
 def test_a_suite_that_looks_at_less_notices_less(tmp_path: Path) -> None:

@@ -59,6 +59,8 @@ class Planting:
         self._rehearsal, self._played = rehearsal, played
         self._replay = plugins.load("hosts", "mcptrials.hosts.replay:Replay")
         self._rewriting = plugins.load("hosts", "mcptrials.hosts.rewriting:Planted")
+        self._on_disk = {server for one in played for server, _ in rehearsal.landed(one)}
+        """Servers whose writes are seen on the disk."""
         made = [each for one in played for each in one.transcript.calls if each.call.server and each.answer]
         self._made: dict[tuple[str, str], list[CallMade]] = {}
         for each in made:
@@ -67,13 +69,20 @@ class Planting:
     async def faults(self) -> list[Fault]:
         found: list[Fault] = []
         for server, tool in self._made:
-            if self._rehearsal.is_reading(server, tool):
+            if self._reads(server, tool):
                 found += self._misread(server, tool)
                 found += await self._unfiltered(server, tool)
                 found += await self._stale(server, tool)
             else:
                 found += await self._unwritten(server, tool)
         return found
+
+    def _reads(self, server: str, tool: str) -> bool:
+        """Whether a tool changes nothing: it says so, or says nothing and a reference that calls it left no trace."""
+        if self._rehearsal.is_reading(server, tool):
+            return True
+        calling = (one for one in self._played if any(_is(made, server, tool) for made in one.transcript.calls))
+        return server in self._on_disk and any(not self._rehearsal.writes(one) for one in calling)
 
     def _misread(self, server: str, tool: str) -> Iterator[Fault]:
         """Faults of answers alone: what references were answered is altered, and their trail looked at."""
@@ -127,7 +136,7 @@ class Planting:
 
     async def _stale(self, server: str, tool: str) -> list[Fault]:
         """What is read after a write, as it was before it."""
-        if all(self._rehearsal.is_reading(*key) for key in self._made):
+        if all(self._reads(*key) for key in self._made):
             return []
         reading = [one for one in self._played if self._read_later(one, server, tool)]
         for one in reading[:MAX_PLAYED]:
@@ -142,7 +151,7 @@ class Planting:
         for made in one.transcript.calls:
             if wrote and _is(made, server, tool):
                 later.append(made.call.arguments)
-            wrote = wrote or not self._rehearsal.is_reading(str(made.call.server), made.call.tool)
+            wrote = wrote or not self._reads(str(made.call.server), made.call.tool)
         return later
 
     async def _unwritten(self, server: str, tool: str) -> list[Fault]:

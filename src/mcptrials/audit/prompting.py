@@ -59,8 +59,8 @@ def _of_numbers(
     prompt: str, grader: ExactAnswer, value: str, kind: Kind, answers: Sequence[str] | None
 ) -> Iterator[_Need]:
     measured = kind in ("number", "quantity", "percent", "money")
-    tolerant = bool(grader.abs_tol or grader.rel_tol)
     decimals = len(re.sub(r"[^\d.]", "", value).partition(".")[2])
+    tolerant = _is_tolerant(grader, value, decimals)
     copied = answers is not None and line_with(value.strip(), answers) is not None
     yield _Need(
         bool(grader.unit) and measured,
@@ -86,6 +86,14 @@ def _of_numbers(
         "its prompt does not ask for a decimal comma, which its grader expects",
         _SAID.format("'with a comma before the decimals'"),
     )
+
+
+def _is_tolerant(grader: ExactAnswer, value: str, decimals: int) -> bool:
+    """Whether another value of as many decimals is taken; less is only for how computers reckon."""
+    figures = re.sub(r"[^\d.]", "", value)
+    size = float(figures) if re.fullmatch(r"\d{1,300}(\.\d*)?", figures) else 0.0
+    widest = max(grader.abs_tol or 0.0, (grader.rel_tol or 0.0) * size)
+    return widest >= 0.5 * 10.0**-decimals
 
 
 def _of_forms(prompt: str, grader: ExactAnswer, value: str, kind: Kind) -> Iterator[_Need]:

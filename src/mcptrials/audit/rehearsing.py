@@ -192,13 +192,18 @@ class Rehearsing:
         await self._judge_silence(bench, idle_state)
 
     async def _judge_silence(self, bench: TaskBench, idle_state: Mapping[str, StateValue]) -> None:
-        """A task whose reference writes must not pass with the right answer alone."""
+        """A task whose reference writes must not pass with the right answer alone.
+
+        What tools that declare to read leave on the disk is book-keeping of their own.
+        """
         played = self.alone.get(bench.task.id)
         reference, verdict = bench.task.reference, self.verdicts[bench.task.id]
         if played is None or reference is None:
             return
         verdict.answer_suffices = await passes(bench, reference.answer, idle_state)
-        if verdict.answer_suffices and self._rehearsal.writes(played):
+        calls = [made.call for made in played.transcript.calls]
+        reads = all(self._rehearsal.is_reading(str(call.server), call.tool) for call in calls)
+        if verdict.answer_suffices and not reads and self._rehearsal.writes(played):
             what = "passes with the right answer though nothing is done: no grader sees what its reference changes"
             declared = self._rehearsal.declares_writes(played)
             (verdict.broken if declared else verdict.doubts).append(what)
