@@ -64,6 +64,7 @@ def test_references_pass_and_doing_nothing_fails(name: str, split: str, tmp_path
     assert {task.id: idle[task.id].verdict for task in tasks} == {task.id: "failed" for task in tasks}
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)
 def test_each_suite_is_sound(name: str, tmp_path: Path) -> None:
     [server] = [server for server in SERVERS if server.pinned_in.parent == EXAMPLES / name]

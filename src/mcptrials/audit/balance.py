@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from math import ceil
 
 from mcptrials.audit.line import Doubt, Line
@@ -18,7 +19,7 @@ _ALIKE = 0.8
 _FEW = 3
 """Words that say too little to be compared."""
 MAX_COMPARED = 200
-"""Prompts that one is compared with for each of its rarest words."""
+"""Prompts that one is compared with, those first with which it shares its rarest words."""
 _COMMON = 3
 """Prompts that have a sentence in common which is then no one's own."""
 _SENTENCE = re.compile(r"(?<=[.?!])\s+|\n+")
@@ -72,7 +73,7 @@ def twins(tasks: Sequence[Task]) -> dict[str, Doubt]:
         rarest = sorted(own, key=lambda word: (rank[word], word))
         # Two sets that are this alike share one of so many of their rarest words: prefix filtering (Chaudhuri 2006).
         prefix = rarest[: len(own) - ceil(_ALIKE * len(own)) + 1]
-        sharing = (other for word in prefix for other in first.get(word, ())[:MAX_COMPARED])
+        sharing = islice((other for word in prefix for other in first.get(word, ())), MAX_COMPARED)
         near = (other for other in sharing if _alike(own, words[other]))
         other = next((each for each in near if _comparable(task, tasks[each])), None)
         if other is not None:
@@ -99,7 +100,8 @@ def _comparable(task: Task, other: Task) -> bool:
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= _ALIKE * len(one | other)
+    both = len(one & other)
+    return both >= _ALIKE * (len(one) + len(other) - both)
 
 
 def _own_words(tasks: Sequence[Task]) -> list[frozenset[str]]:

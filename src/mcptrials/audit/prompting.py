@@ -93,7 +93,7 @@ def _is_tolerant(grader: ExactAnswer, value: str, decimals: int) -> bool:
     figures = re.sub(r"[^\d.]", "", value)
     size = float(figures) if re.fullmatch(r"\d{1,300}(\.\d*)?", figures) else 0.0
     widest = max(grader.abs_tol or 0.0, (grader.rel_tol or 0.0) * size)
-    return widest >= 0.5 * 10.0**-decimals
+    return widest > 0 and widest >= 0.5 * 10.0**-decimals
 
 
 def _of_forms(prompt: str, grader: ExactAnswer, value: str, kind: Kind) -> Iterator[_Need]:

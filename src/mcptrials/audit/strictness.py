@@ -14,6 +14,8 @@ from mcptrials.trial import Outcome
 
 _FIX = "use a kind that takes every form of it, or ask for the form in the prompt"
 _THOUSAND = 4
+_LONGEST = 300
+"""Digits of a number; Python reads no more than 4,300 of them."""
 
 
 def over_strict(task: Task, graders: Sequence[ExactAnswer]) -> Doubt | None:
@@ -38,7 +40,7 @@ def _forms(right: str, *, any_case: bool) -> Iterator[str]:
     """Ways in which models write the same."""
     if day := read_days(right, None).one:
         yield from (f"{day.day} {day:%B} {day.year}", f"{day:%B} {day.day}, {day.year}", day.isoformat())
-    if right.isascii() and right.isdigit() and len(right) >= _THOUSAND:
+    if right.isascii() and right.isdigit() and _THOUSAND <= len(right) <= _LONGEST:
         yield f"{int(right):,}"
     yield from (f"**{right}**", f'"{right}"', f"{right}.")
     if any_case:
