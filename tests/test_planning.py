@@ -25,7 +25,13 @@ from mcptrials.trial import Arm
 
 
 def ground(n_tasks: int = 12, trials: int = 3, **keys: Any) -> Ground:
-    values = {"sizes": (1,) * n_tasks, "noise": ASSUMED, "use": Use(), "seed": 0, "unequal": False} | keys
+    values: dict[str, Any] = {
+        "sizes": (1,) * n_tasks,
+        "noise": ASSUMED,
+        "use": Use(),
+        "seed": 0,
+        "unequal": False,
+    } | keys
     return Ground({"kind": "project", "name": "p", "run_dir": None, "split": "train"}, trials=trials, **values)
 
 
@@ -150,7 +156,7 @@ def test_what_a_run_cannot_tell_is_assumed_and_said(tmp_path: Path) -> None:
 
 
 def test_a_run_gives_its_tasks_groups_and_use_and_what_it_does_not_know_is_none(tmp_path: Path) -> None:
-    passes = {"a": [1, 0], "b": [0, 0], "c": [1, 1], "lost": [None, None]}
+    passes: dict[str, Sequence[Any]] = {"a": [1, 0], "b": [0, 0], "c": [1, 1], "lost": [None, None]}
     found = ground_of_run(earlier(tmp_path / "r", (BASE, passes), a="g", b="g"))
     assert (found.sizes, found.trials, found.seed) == ((2, 1), 2, 3)
     assert found.warnings == ("1 task without a scored trial left out",)
