@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_read_is_a_usage_error(tmp_path: Path, commands: P
     assert commands.run(folder, "check", "--set", "trials=1", "--model", "nonsense").code == 2
 
 
-def test_a_task_that_passes_when_nothing_is_done_is_named(tmp_path: Path, commands: Preloaded) -> None:
+def test_a_task_that_passes_when_nothing_is_done_is_named(tmp_path: Path, commands: Preloaded) -> None:  # C58
     (tmp_path / "state.txt").write_text("as it was")
     read = {"type": "state_check", "read": {"file": "{trial_dir}/state.txt"}}
     tasks = [
@@ -126,14 +126,15 @@ def test_a_task_that_passes_when_nothing_is_done_is_named(tmp_path: Path, comman
         {"id": "works", "prompt": "x", "graders": [read | {"expected": "as it should be"}]},
         {"id": "meant", "prompt": "x", "graders": [read | {"expected": "as it was"}], "noop_should_pass": True},
         {"id": "refusal", "prompt": "x", "expects": "abstain", "graders": [{"type": "no_tool_call"}]},
-        asks("shrug", "I do not know."),
-        asks("both", graders=[*asks("x")["graders"], read | {"expected": "as it was"}], combine="any"),
+        asks("shrug", "I do not know.", prompt="Who paints the fence?"),
+        asks("both", graders=[*asks("x")["graders"], read | {"expected": "as it was"}], combine="any", prompt="y"),
     ]
     environment = {"files": {"../state.txt": "{trial_dir}/state.txt"}}
     server = {"shop": listing(tmp_path, [tool()])}
     folder = make_project(tmp_path / "p", tasks, {"default": adds("5")}, servers=server, environment=environment)
     data = check(commands, folder)
     found = {line["subject"]: (line["level"], line["what"]) for line in data["lines"] if line["section"] == "tasks"}
+    assert found.pop("classes")[0] == "warn"
     nothing = "passes with no answer and without a call"
     assert "4 without a reference" in found.pop("references")[1]
     assert found.pop("tasks") == (

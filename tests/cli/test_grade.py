@@ -154,7 +154,7 @@ def test_damaged_grades_are_an_error_that_names_the_file(tmp_path: Path, command
 
 def test_in_a_run_weights_make_partial_credit_and_rules_report_unless_they_gate(
     tmp_path: Path, commands: Preloaded
-) -> None:
+) -> None:  # C59
     (tmp_path / "checks.py").write_text(
         "print('loud')\ndef half(given):\n    return 0.5\ndef hash(given): return 'yes'\n"
     )
