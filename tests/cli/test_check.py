@@ -74,7 +74,7 @@ def test_a_sound_project_passes_with_a_line_for_each_thing(sound: Path, commands
         r"ok +exact +for scripted:script\.yaml: 5 ok, 0 adapted, 0 rejected",
         r"ok +gemini +not used here: 5 ok",
         r"ok +scripted:script\.yaml +costs nothing; not asked",
-        r"ok +run +4 trials: tasks 1, arms 2",
+        r"ok +run +4 trials: 1 task by 2 arms",
         r"ok +bounds +at most 80 model requests and about 800,000 tokens",
         r"\n\d+ ok, 0 warnings, 0 failed\n$",
     ):
@@ -203,13 +203,13 @@ def test_misbehaviour_is_told_line_by_line_and_only_broken_musts_fail(tmp_path: 
     noisy = said(data, "warn", subject="noisy")
     assert "2 lines on its stdout are no messages; strict hosts refuse it: Server started ✓" in noisy
     assert any(line.startswith("did not exit when its input ended; it was terminated after 2.") for line in noisy)
-    assert "left 1 processes running; they were killed" in noisy
+    assert "left 1 process running, until killed" in noisy
     assert "tool 'has space': a name should be 1 to 128 letters, digits and _ . -" in said(
         data, "warn", subject="twice"
     )
     assert said(data, "warn", subject="shuffling") == ["listed the same tools in another order the second time"]
     assert said(data, "warn", subject="accepting") == [
-        "1 tools have no description: a",
+        "1 tool without description: a",
         "a call of a tool it does not have is answered as if it were right",
         "a call of 'a' with missing arguments is answered as if it were right",
         "a call of 'a' with arguments of a wrong type is answered as if it were right",

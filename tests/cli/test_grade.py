@@ -77,7 +77,7 @@ def test_changed_graders_flip_verdicts_with_reasons_and_every_reader_takes_the_n
     screen = commands.run(folder, "grade", "r", "--only", "right")
     assert screen.code == 0
     assert "right 1: passed -> failed (wrong_answer)" in screen.out
-    assert "1 trials graded again, 1 keep their grades; 1 verdicts changed" in screen.out
+    assert "1 trial graded again, 1 as graded before; 1 verdict changed" in screen.out
     after = {record.task_id: record.passed for record in Run.load(run).records()}
     assert after == {"right": False, "strict": True}  # of the grades before, not of the run's own
 

@@ -29,7 +29,7 @@ def balance_lines(tasks: Sequence[Task]) -> list[Line]:
     """What is wanting, as warnings; the numbers in any case."""
     if len(tasks) < MIN_TASKS:
         return []
-    count = Counter[str](task.expects for task in tasks)
+    count: Counter[str] = Counter(task.expects for task in tasks)
     lines = [_classes(count, len(tasks))]
     calls = [len(task.reference.calls) for task in tasks if task.reference and task.expects == "act"]
     return [*lines, _calls(calls)] if len(calls) >= MIN_TASKS else lines

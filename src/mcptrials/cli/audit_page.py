@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from mcptrials.cli.screen import Screen, one_line, safe
+from mcptrials.counting import counted
 
 MAX_ALIKE = 8
 """Lines of one subject and level; further ones are counted."""
@@ -30,9 +31,9 @@ def print_audit(screen: Screen, document: Mapping[str, Any], *, quiet: bool) -> 
         if section == "providers" and (rows := [row for row in document["tools"] if _odd(row)]):
             screen.print(_tools(rows))
             if len(rows) > MAX_ROWS:
-                screen.print(safe(f"  and {len(rows) - MAX_ROWS} more tools (--json lists all)"))
+                screen.print(safe(f"  and {counted(len(rows) - MAX_ROWS, 'more tool')} (--json lists all)"))
     counts = document["counts"]
-    screen.print(safe(f"{counts['ok']} ok, {counts['warn']} warnings, {counts['fail']} failed"))
+    screen.print(safe(f"{counts['ok']} ok, {counted(counts['warn'], 'warning')}, {counts['fail']} failed"))
 
 
 def _lines(lines: Sequence[Mapping[str, Any]]) -> Table:

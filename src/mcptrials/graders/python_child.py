@@ -41,15 +41,16 @@ def _function(call: str, project_dir: Path) -> Any:
 
 def _given(folder: Path, request: dict[str, Any]) -> Any:
     """A GradeInput; the package is found only now that the paths are known."""
-    protocols = importlib.import_module("mcptrials.protocols")
+    protocols, tasks, trial = (importlib.import_module(f"mcptrials.{name}") for name in ("protocols", "task", "trial"))
+    transcript = importlib.import_module("mcptrials.transcript").Transcript
     parse_event = importlib.import_module("mcptrials.events").parse_event
     lines = (folder / "transcript.jsonl").read_bytes().splitlines()
     outcome = json.loads((folder / "outcome.json").read_text("utf-8"))
     task = json.loads((folder / "task.json").read_text("utf-8"))
     return protocols.GradeInput(
-        protocols.Task.model_validate(task, strict=False),
-        protocols.Outcome.model_validate(outcome, strict=False),
-        protocols.Transcript([parse_event(json.loads(line)) for line in lines]),
+        tasks.Task.model_validate(task, strict=False),
+        trial.Outcome.model_validate(outcome, strict=False),
+        transcript([parse_event(json.loads(line)) for line in lines]),
         trial_dir=request["trial_dir"] and Path(request["trial_dir"]),
         project_dir=request["project_dir"] and Path(request["project_dir"]),
         work_dir=folder,
