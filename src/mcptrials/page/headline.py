@@ -1,0 +1,64 @@
+"""Headline: the one sentence that a page begins with."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mcptrials.page.wording import interval, percent, points, points_interval, side_names
+
+Row = Mapping[str, Any]
+_SCOPES = {"tasks-like-these": "on tasks like these", "these-tasks": "on exactly these tasks"}
+_VERBS = {"better": "is better than", "worse": "is worse than", "equivalent": "is as good as"}
+
+
+def headline_of(summaries: Sequence[Row], comparison: Row | None) -> dict[str, Any]:
+    """Its sentences, one per comparison or arm, each with a tone; and what limits them."""
+    if comparison:
+        lines = [_compared(found, comparison["scope"]) for found in comparison["comparisons"]]
+    else:
+        lines = [_rate(row, summary) for summary in summaries for row in summary["arms"]]
+    return {"lines": lines, "limits": [*_limits(summaries)]}
+
+
+def _compared(found: Row, scope: str) -> dict[str, str]:
+    a, b = side_names(found)
+    verdict = found["verdict"]
+    numbers = f"{points(found['difference'])} points {points_interval(found['ci_low'], found['ci_high'])}".strip()
+    if verdict == "inconclusive":
+        sentence = f"Inconclusive whether {b} is better or worse than {a}"
+    else:
+        sentence = f"{b} {_VERBS[verdict]} {a} {_SCOPES[scope]}"
+    if found["difference"] is not None:
+        sentence += f": {numbers}"
+    return {"tone": verdict, "sentence": f"{sentence}.", "reason": found["reason"]}
+
+
+def _rate(row: Row, summary: Row) -> dict[str, str]:
+    trials = row["passed"] + row["failed"]
+    if row["rate"] is None:
+        planned = row["invalid"] + row["pending"]
+        sentence = f"Nothing can be said of {row['label']}: 0 of {planned} trials are scored."
+        return {"tone": "nothing", "sentence": sentence, "reason": ""}
+    few = {row["task_id"] for row in summary["tasks"]}
+    scope = "this one task" if len(few) == 1 else "tasks like these"
+    shown = f"{percent(row['rate'])} {interval(row['ci_low'], row['ci_high'])}".strip()
+    sentence = f"{row['label']} succeeds at {scope} in {shown} of trials."
+    return {"tone": "rate", "sentence": sentence, "reason": f"mean over {row['n_tasks']} tasks, {trials} trials"}
+
+
+def _limits(summaries: Sequence[Row]) -> list[str]:
+    found = []
+    for each in summaries:
+        if each["scripted"]:
+            found.append(f"{each['run_id']}: scripted, not a language model")
+        if not each["complete"]:
+            found.append(f"{each['run_id']} is incomplete: {_why_incomplete(each)}")
+        if each["split"] == "held_out":
+            found.append(f"{each['run_id']} is on held-out tasks; this look at them is logged")
+    return found
+
+
+def _why_incomplete(summary: Row) -> str:
+    totals = summary["totals"]
+    if summary["missing"]:
+        return f"{summary['missing']} of {summary['planned']} trials were not run"
+    return f"{totals['invalid']} of {totals['trials']} trials could not be scored"
