@@ -1,7 +1,8 @@
 """Dialogue: a transcript as blocks of text, in the order in which things happened."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from mcptrials.encoding import dump_text
@@ -52,8 +53,23 @@ def briefing_of(event: PromptGiven) -> Briefing:
     return Briefing(event.system, tuple(shown))
 
 
-def blocks_of(event: Event) -> Iterator[Block]:
-    """How an event reads; events that a person does not miss give nothing."""
+def blocks_of(events: Iterable[Event]) -> Iterator[Block]:
+    """How a transcript reads; events that a person does not miss give nothing, and changes in a row are one block."""
+    for changed, some in groupby(events, lambda event: isinstance(event, PresentationChange)):
+        if changed:
+            lines = [_change(event) for event in some if isinstance(event, PresentationChange)]
+            yield Block("note", f"shown to the model otherwise than the server says ({len(lines)})", "\n".join(lines))
+        else:
+            for event in some:
+                yield from _blocks(event)
+
+
+def _change(event: PresentationChange) -> str:
+    place = f" {event.rule} at {event.path}" if event.rule else ""
+    return f"{event.policy}: {event.subject}{place}"
+
+
+def _blocks(event: Event) -> Iterator[Block]:
     match event:
         case PromptGiven():
             yield Block("user", "user", event.user)
@@ -97,9 +113,6 @@ def _fault(event: Event) -> Iterator[Block]:
     match event:
         case ModelAttempt() if event.error:
             yield Block("error", f"attempt {event.attempt}; waits {event.wait_ms / 1000:.1f} s", event.error)
-        case PresentationChange():
-            place = f" {event.rule} at {event.path}" if event.rule else ""
-            yield Block("note", f"shown differently ({event.policy}): {event.subject}{place}")
         case ContractViolation():
             yield Block("error", f"{event.server} broke the protocol: {event.what}", event.detail)
         case ServerLog():

@@ -9,7 +9,8 @@ from mcptrials.page import figures, wording
 from mcptrials.page.contents import Contents
 from mcptrials.visible import one_line
 
-_MARKS = re.compile(r"([\\`*_{}\[\]<>|~$&!]|^[#+=-]|^\d+[.)])")
+_MARKS = re.compile(r"[\\`*\[<|~$&]|(?<!\w)_|_(?!\w)|^[#>]|^[-+](?=[-\s]|$)|(?<=\d)[.)](?=\s|$)")
+"""What would be markup. Between letters `_` is none."""
 _LINKED = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?<=@)(?=\w)|(?<=#)(?=\d)")
 """What readers of Markdown make links and mentions of, without any brackets."""
 
@@ -32,5 +33,5 @@ def markdown_page(contents: Contents) -> str:
 
 def escaped(value: Any) -> str:
     """Foreign text that stays within its cell and means nothing."""
-    text = _MARKS.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", one_line("" if value is None else value))
+    text = _MARKS.sub(r"\\\g<0>", one_line("" if value is None else value))
     return _LINKED.sub("&#8203;", text)

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 Trials = Sequence[tuple[Run, Sequence[Record]]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Told:
     """One trial that can be read."""
 
@@ -82,25 +82,19 @@ def read_transcripts(trials: Trials, comparison: Mapping[str, Any] | None) -> Re
     return Reading(
         tuple(replace(each, blocks=tuple(_cut(block, limit) for block in each.blocks)) for each in chosen),
         tuple(_brief(each, limit) for each in briefings),
-        tuple(_first(chosen, flips)),
+        tuple(_first(chosen)),
         left_out=len(ordered) - len(chosen) - unreadable,
         unreadable=unreadable,
     )
 
 
-def _flip_paths(comparison: Mapping[str, Any] | None) -> dict[str, str]:
-    """Transcripts of tasks that flipped, with what they show."""
-    found = {}
-    for each in comparison["comparisons"] if comparison else ():
-        for row in each["changed_tasks"]:
-            if row["flipped"]:
-                words = ("now passes", "passed less") if row["difference"] > 0 else ("now fails", "passed before")
-                found[row["transcripts"]["b"]] = f"{words[0]}"
-                found[row["transcripts"]["a"]] = "the same task before"
-    return found
+def _flip_paths(comparison: Mapping[str, Any] | None) -> set[str]:
+    """Transcripts of tasks that flipped."""
+    rows = [row for each in (comparison["comparisons"] if comparison else ()) for row in each["changed_tasks"]]
+    return {path for row in rows if row["flipped"] for path in row["transcripts"].values()}
 
 
-def _worth(run: Run, record: Record, flips: Mapping[str, str]) -> int:
+def _worth(run: Run, record: Record, flips: Set[str]) -> int:
     """What says most comes first: flips, then failures, then what could not be scored."""
     if str(run.folder / record.transcript) in flips:
         return 0
@@ -113,8 +107,7 @@ def _told(run: Run, record: Record, briefings: dict[Briefing, int]) -> Told:
     for event in events:
         if isinstance(event, PromptGiven):
             briefing = briefings.setdefault(briefing_of(event), len(briefings))
-    blocks = [block for event in events for block in blocks_of(event)]
-    shown = tuple(_cut(block, LIMITS[0]) for block in (*blocks, *graded(record)))
+    shown = tuple(_cut(block, LIMITS[0]) for block in (*blocks_of(events), *graded(record)))
     return Told(run.run_id, record, _UNSAFE.sub("_", f"{record.task_id}-{record.trial}-{record.arm}"), shown, briefing)
 
 
@@ -152,19 +145,18 @@ def _escaped_bytes(text: str) -> int:
     return len(html.escape(plain(text), quote=False).encode())
 
 
-def _first(told: Sequence[Told], flips: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """A few trials to begin with, each for another reason."""
-    del flips
+def _first(told: Sequence[Told]) -> Iterator[tuple[str, str, str]]:
+    """A few trials to begin with, and why."""
     failed = [each for each in told if each.record.verdict == "failed"]
     passes = {(each.record.arm, each.record.task_id) for each in told if each.record.passed}
     sometimes = [each for each in failed if (each.record.arm, each.record.task_id) in passes]
     timed = [each for each in told if each.record.duration_ms is not None]
-    picks = [
-        ("passes sometimes: a trial that failed", next(iter(sometimes), None)),
-        ("failed", next((each for each in failed if each not in sometimes), None)),
-        ("longest", max(timed, key=lambda each: each.record.duration_ms or 0, default=None)),
-        ("most calls", max(told, key=lambda each: each.record.tool_calls, default=None)),
-    ]
-    for why, each in picks:
-        if each:
-            yield why, f"{each.record.task_id}, trial {each.record.trial}", each.anchor
+    picks = {
+        "failed, and passes at other times": next(iter(sometimes), None),
+        "failed": next((each for each in failed if each not in sometimes), None),
+        "longest": max(timed, key=lambda each: each.record.duration_ms or 0, default=None),
+        "most calls": max(told, key=lambda each: each.record.tool_calls, default=None),
+    }
+    for each in dict.fromkeys(filter(None, picks.values())):
+        why = ", ".join(reason for reason, pick in picks.items() if pick is each)
+        yield why, f"{each.record.task_id}, trial {each.record.trial}", each.anchor

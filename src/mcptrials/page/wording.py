@@ -34,6 +34,15 @@ def points(share: float | None) -> str:
     return UNKNOWN if share is None else f"{100 * share:+.1f}"
 
 
+def tick(share: float) -> str:
+    """A difference at an axis."""
+    return f"{100 * share:+.0f}" if share else "0"
+
+
+def sentence(line: str) -> str:
+    return f"{line[:1].upper()}{line[1:]}."
+
+
 def interval(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
 
