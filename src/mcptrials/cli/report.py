@@ -63,12 +63,21 @@ def _target(target: str | None, form: Format | None, *, as_json: bool) -> tuple[
         if as_json:
             raise UsageError("standard output cannot hold both the page and --json's document", hint="name a file: -o")
         return None, form or "html"
-    if target is None:
-        return Path("report.md" if form == "markdown" else "report.html"), form or "html"
-    found = form or _BY_ENDING.get(Path(target).suffix.lower())
+    path = Path(target or ("report.md" if form == "markdown" else "report.html"))
+    found = form or _BY_ENDING.get(path.suffix.lower())
     if found is None:
-        raise UsageError("its name tells no format", where=target, hint="end it in .html or .md, or say --to")
-    return Path(target), found
+        raise UsageError("its name tells no format", where=str(path), hint="end it in .html or .md, or say --to")
+    _check_place(path)
+    return path, found
+
+
+def _check_place(path: Path) -> None:
+    """Before anything is read: what stands there is replaced as a whole, which only a file may be."""
+    hint = "choose another with -o"
+    if not path.parent.is_dir():
+        raise UsageError("there is no such folder", where=str(path.parent), hint=hint)
+    if path.exists() and not path.is_file():
+        raise UsageError("there is something that is no file", where=str(path), hint=hint)
 
 
 def _meant(names: tuple[str, ...], flags: dict[str, Any]) -> tuple[list[Run], list[Side]]:
@@ -92,8 +101,9 @@ def _write(path: Path | None, page: str) -> None:
     try:
         write_whole(path, page.encode())
     except OSError as exc:
-        hint = "choose another with -o"
-        raise UsageError(f"the page cannot be written: {exc.strerror or exc}", where=str(path), hint=hint) from exc
+        path.with_name(f"{path.name}.tmp").unlink(missing_ok=True)
+        what = f"the page cannot be written: {exc.strerror or exc}"
+        raise UsageError(what, where=str(path), hint="choose another place with -o") from exc
 
 
 def _size(page: str) -> str:

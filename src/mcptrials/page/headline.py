@@ -35,8 +35,9 @@ def _compared(found: Row, scope: str) -> dict[str, str]:
 def _rate(row: Row, summary: Row) -> dict[str, str]:
     trials = row["passed"] + row["failed"]
     if row["rate"] is None:
-        planned = row["invalid"] + row["pending"]
-        sentence = f"Nothing can be said of {row['label']}: 0 of {planned} trials are scored."
+        tried = row["invalid"] + row["pending"]
+        why = f"0 of {tried} trials are scored" if tried else "no trial was tried"
+        sentence = f"Nothing can be said of {row['label']}: {why}."
         return {"tone": "nothing", "sentence": sentence, "reason": ""}
     few = {row["task_id"] for row in summary["tasks"]}
     scope = "this one task" if len(few) == 1 else "tasks like these"
