@@ -14,9 +14,11 @@ from statsmodels.stats.proportion import proportion_confint
 from tests.hand_made import BASE, NEW, record
 from tests.page.told import HOSTILE, events_of, page_of, simple_records, tell, told_run
 
-from mcptrials.page import html_page
+from mcptrials.comparison import Question, sides_of
+from mcptrials.page import contents_of, html_page
 from mcptrials.page.transcripts import BUDGET_BYTES, LIMITS
 from mcptrials.report import summarise
+from mcptrials.store import Run
 from mcptrials.trial import Arm
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2028\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f\ud800]")
@@ -114,6 +116,32 @@ def test_arms_of_one_run_are_compared_and_each_flip_links_to_its_transcripts(tmp
     links = {(each["href"] or "")[1:] for each in page.all("a")}
     assert {f"{each}-1-{arm.id}" for each in "abcdefgh" for arm in (BASE, NEW)} <= links & anchors
     assert links <= anchors | {each["id"] for each in page.all("section")}
+
+
+def test_two_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    runs = [
+        told_run(tmp_path / place / "nightly", simple_records(tasks), events_of(), trials=2)
+        for place, tasks in (("old", "abcdef"), ("new", "bacdef"))
+    ]
+    sides = [side for run in runs for side in sides_of(run)]
+    contents = contents_of(runs, sides, (), (Question(), "train"))
+    text = html_page(contents)
+    assert "nightly (2) minus" in re.sub("</?bdi>", "", text)
+    assert [each["run_id"] for each in contents.data["summaries"]] == ["nightly", "nightly (2)"]
+    anchors = re.findall('<details class="trial" id="([^"]+)"', text)
+    assert len(set(anchors)) == len(anchors) == 24
+    assert set(re.findall(r'href="#([abcdef]-[^"]+)"', text)) <= set(anchors)
+
+
+def test_one_run_named_in_two_ways_is_one_run(tmp_path: Path) -> None:
+    records = [*simple_records(), *simple_records("abcdef"[::-1], arm=NEW)]
+    run = told_run(tmp_path / "run", records, events_of(), arms=(BASE, NEW))
+    sides = [*sides_of(run, "base"), *sides_of(Run.load(tmp_path / ".." / tmp_path.name / "run"), "new")]
+    contents = contents_of([run], sides, (), (Question(), "train"))
+    assert set(contents.reading.anchors) >= {
+        path for row in contents.data["comparison"]["comparisons"][0]["changed_tasks"]
+        for path in row["transcripts"].values()
+    }  # fmt: skip
 
 
 def test_arms_that_cannot_be_compared_are_shown_with_the_reason(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from mcptrials import __version__
@@ -19,6 +18,8 @@ from mcptrials.store import Run
 
 Shown = Literal["train", "held_out", "none"]
 """Whose transcripts a page holds: of the training split, of held-out tasks too, or none."""
+MAX_TRIALS = 5_000
+"""Rows of trials in the data of a page; the run's folder has all."""
 _COUNTS = ("tool_calls", "tool_errors", "input_tokens", "output_tokens", "duration_ms", "cost_usd")
 
 
@@ -48,23 +49,39 @@ def contents_of(
     question, shown = asked
     refused: list[str] = []
     chosen = list(sides) or _comparable(runs[0], allow, refused)
-    comparison = compare_sides(chosen, allow, question) if chosen else None
-    readable = [run for run in runs if _is_shown(run, shown)]
-    records = {run.run_id: _ordered(run) for run in runs}
-    summaries = [_without_places(summarise(run)) for run in runs]
+    compared = compare_sides(chosen, allow, question) if chosen else None
+    named = dict(zip(_names(runs), runs, strict=True))
+    records = {name: _ordered(run) for name, run in named.items()}
+    readable = [name for name, run in named.items() if _is_shown(run, shown)]
+    summaries = [{**summarise(run), "run_id": name, "run_dir": name, "trial_dirs": []} for name, run in named.items()]
+    comparison = compared and _to_send(compared, _by_folder(named, chosen), told=len(readable) == len(runs))
+    trials = [_trial(name, record) for name in named for record in records[name]]
     data = {
         "schema_version": SCHEMA_VERSION,
         "product": f"mcptrials {__version__}",
         "headline": headline_of(summaries, comparison),
         "summaries": summaries,
-        "comparison": comparison and _to_send(comparison, runs, told=len(readable) == len(runs)),
+        "comparison": comparison,
         "not_compared": refused,
-        "origins": [origin_of(run) for run in runs],
-        "trials": [_trial(run, record) for run in runs for record in records[run.run_id]],
+        "origins": [{**origin_of(run), "run_id": name} for name, run in named.items()],
+        "trials": trials[:MAX_TRIALS],
+        "trials_left_out": max(0, len(trials) - MAX_TRIALS),
         "transcripts": shown if readable else "none",
         "held_out": any(run.manifest["split"] == "held_out" for run in runs),
     }
-    return Contents(data, read_transcripts([(run, records[run.run_id]) for run in readable], comparison))
+    return Contents(data, read_transcripts([(name, named[name], records[name]) for name in readable], comparison))
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """Run ids; of two runs that chose the same one, the second is marked."""
+    ids = [run.run_id for run in runs]
+    return [each if each not in ids[:index] else f"{each} ({index + 1})" for index, each in enumerate(ids)]
+
+
+def _by_folder(named: Mapping[str, Run], sides: Sequence[Side]) -> dict[str, str]:
+    """The names of runs by their folders, as each side calls its own."""
+    names = {run.folder.resolve(): name for name, run in named.items()}
+    return {str(side.run.folder): names[side.run.folder.resolve()] for side in sides}
 
 
 def _comparable(run: Run, allow: Sequence[str], refused: list[str]) -> list[Side]:
@@ -96,31 +113,36 @@ def _ordered(run: Run) -> list[Record]:
     return sorted(mine, key=lambda record: (places[record.task_id], record.trial, arms[record.arm]))
 
 
-def _without_places(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Where folders lie on this machine is no business of who is sent the page."""
-    return {**summary, "run_dir": summary["run_id"], "trial_dirs": []}
+def _to_send(document: Mapping[str, Any], names: Mapping[str, str], *, told: bool) -> dict[str, Any]:
+    """The comparison as others may see it.
+
+    Where folders lie on this machine is no business of who is sent the page, nor is what servers said where transcripts
+    are not shown.
+    """
+    return {**document, "comparisons": [_one_to_send(each, names, told=told) for each in document["comparisons"]]}
 
 
-def _to_send(document: Mapping[str, Any], runs: Sequence[Run], *, told: bool) -> dict[str, Any]:
-    """The comparison without folders of this machine, and without what servers said where that is not shown."""
-    folders = [f"{run.folder.parent}/" for run in runs]
-    return {**document, "comparisons": [_one_to_send(each, folders, told=told) for each in document["comparisons"]]}
-
-
-def _one_to_send(found: Mapping[str, Any], folders: Sequence[str], *, told: bool) -> dict[str, Any]:
+def _one_to_send(found: Mapping[str, Any], names: Mapping[str, str], *, told: bool) -> dict[str, Any]:
     changed = [
-        {**row, "transcripts": {side: _relative(path, folders) for side, path in row["transcripts"].items()}}
+        {**row, "transcripts": {side: _relative(path, names) for side, path in row["transcripts"].items()}}
         for row in found["changed_tasks"]
     ]
     nothing = {} if told else {"errors": {**found["errors"], "only_a": [], "only_b": []}}
-    sides = {side: {**found[side], "run_dir": Path(found[side]["run_dir"]).name} for side in ("a", "b")}
+    sides = {side: {**found[side], **_place(found[side], names)} for side in ("a", "b")}
     return {**found, **sides, "changed_tasks": changed, **nothing}
 
 
-def _relative(path: str, folders: Sequence[str]) -> str:
-    return next((path.removeprefix(folder) for folder in folders if path.startswith(folder)), Path(path).name)
+def _place(side: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, str]:
+    name = names[side["run_dir"]]
+    return {"run_id": name, "run_dir": name, "name": f"{name}:{side['variant']}"}
 
 
-def _trial(run: Run, record: Record) -> dict[str, Any]:
-    keys = ("task_id", "arm", "trial", "verdict", "cause", "blame", *_COUNTS, "transcript")
-    return {"run_id": run.run_id, **{key: getattr(record, key) for key in keys}}
+def _relative(path: str, names: Mapping[str, str]) -> str:
+    """A file of a run, below the run's name."""
+    folder = next(folder for folder in names if path.startswith(f"{folder}/"))
+    return names[folder] + path.removeprefix(folder)
+
+
+def _trial(name: str, record: Record) -> dict[str, Any]:
+    keys = ("task_id", "arm", "trial", "verdict", "cause", "blame", *_COUNTS)
+    return {"run_id": name, **{key: getattr(record, key) for key in keys}, "transcript": f"{name}/{record.transcript}"}

@@ -12,7 +12,7 @@ from typing import Any
 
 from mcptrials.stats import wilson_interval
 
-MAX_ROWS = 1_000
+MAX_ROWS = 300
 """Tasks drawn; the data hold all."""
 _TENTH = 0.1
 _COLORS = 6

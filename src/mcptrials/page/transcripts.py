@@ -24,7 +24,8 @@ _MARKUP_BYTES = 130
 """Around a block."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
-Trials = Sequence[tuple[Run, Sequence[Record]]]
+Trials = Sequence[tuple[str, Run, Sequence[Record]]]
+"""By run: its name on the page, and the trials' records."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +55,16 @@ class Reading:
     @property
     def anchors(self) -> dict[str, str]:
         """By transcript, as the data of the page name it."""
-        return {f"{each.run_id}/{each.record.transcript}": each.anchor for each in self.told}
+        return {_path(each.run_id, each.record): each.anchor for each in self.told}
 
 
 def read_transcripts(trials: Trials, comparison: Mapping[str, Any] | None) -> Reading:
     """As many as fit, those first that say most; shown in the order of the plan."""
-    ordered = [(run, record) for run, records in trials for record in records]
+    ordered = [(name, run, record) for name, run, records in trials for record in records]
     flips = _flip_paths(comparison)
-    by_worth = sorted(range(len(ordered)), key=lambda index: (_worth(*ordered[index], flips), index))
+    by_worth = sorted(
+        range(len(ordered)), key=lambda index: (_worth(ordered[index][0], ordered[index][2], flips), index)
+    )
     briefings: dict[Briefing, int] = {}
     told: dict[int, Told] = {}
     used = unreadable = 0
@@ -94,21 +97,26 @@ def _flip_paths(comparison: Mapping[str, Any] | None) -> set[str]:
     return {path for row in rows if row["flipped"] for path in row["transcripts"].values()}
 
 
-def _worth(run: Run, record: Record, flips: Set[str]) -> int:
+def _path(name: str, record: Record) -> str:
+    """A transcript as the data of the page name it."""
+    return f"{name}/{record.transcript}"
+
+
+def _worth(name: str, record: Record, flips: Set[str]) -> int:
     """What says most comes first: flips, then failures, then what could not be scored."""
-    if str(run.folder / record.transcript) in flips:
+    if _path(name, record) in flips:
         return 0
     return {"failed": 1, "pending": 2, "invalid": 3}.get(record.verdict, 4)
 
 
-def _told(run: Run, record: Record, briefings: dict[Briefing, int]) -> Told:
+def _told(name: str, run: Run, record: Record, briefings: dict[Briefing, int]) -> Told:
     events = run.transcript(record).events
     briefing = None
     for event in events:
         if isinstance(event, PromptGiven):
             briefing = briefings.setdefault(briefing_of(event), len(briefings))
     shown = tuple(_cut(block, LIMITS[0]) for block in (*blocks_of(events), *graded(record)))
-    return Told(run.run_id, record, _UNSAFE.sub("_", f"{record.task_id}-{record.trial}-{record.arm}"), shown, briefing)
+    return Told(name, record, _UNSAFE.sub("_", f"{record.task_id}-{record.trial}-{record.arm}"), shown, briefing)
 
 
 def _distinct(told: Sequence[Told]) -> list[Told]:
