@@ -6,13 +6,21 @@ from pathlib import Path
 import pytest
 from tests.hand_made import BASE, NEW, record
 from tests.page.browser import browse
-from tests.page.told import HOSTILE, events_of, page_of, told_run
+from tests.page.told import HOSTILE, events_of, page_of, tell, told_run
 
 from mcptrials.page import html_page
 
 MEASURE = """<script>
 document.querySelectorAll("details").forEach((each) => { each.open = true; });
 document.title = `${document.documentElement.scrollWidth} of ${innerWidth}`;
+</script>"""
+SEARCH = """<script>
+document.querySelector("#search input").value = "NEEDLE in";
+document.querySelector("#search input").dispatchEvent(new Event("input"));
+setTimeout(() => {
+  const shown = [...document.querySelectorAll("details.trial")].filter((each) => each.offsetHeight > 0);
+  document.title = `${shown.length}: ${document.querySelector("#search output").textContent}`;
+}, 1000);
 </script>"""
 
 
@@ -26,6 +34,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     long = "x" * 3_000
     run = told_run(folder / "run", records, events_of(HOSTILE, f"{HOSTILE}{long}", HOSTILE, HOSTILE), arms=(BASE, NEW))
+    tell(run, records[5], events_of("a needle in a haystack"))
     path = folder / "report.html"
     path.write_text(html_page(page_of(run)), "utf-8")
     return path
@@ -50,11 +59,21 @@ def test_a_script_that_is_not_the_pages_own_is_refused(page: Path) -> None:
     assert "Content Security Policy" in log
 
 
-def test_nothing_is_wider_than_a_screen_of_320_pixels(page: Path) -> None:
+def with_script(page: Path, script: str) -> Path:
+    """The page without its policy, and with a script that looks at it."""
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text("utf-8"))
-    measured = page.with_name("measured.html")
-    measured.write_text(text.replace("</body>", f"{MEASURE}</body>"), "utf-8")
-    document, _ = browse(measured, options=["--window-size=320,900"])
+    other = page.with_name("scripted.html")
+    other.write_text(text.replace("</body>", f"{script}</body>"), "utf-8")
+    return other
+
+
+def test_a_search_shows_the_trials_that_hold_the_words(page: Path) -> None:
+    document, _ = browse(with_script(page, SEARCH))
+    assert "<title>1: 1 of 28</title>" in document
+
+
+def test_nothing_is_wider_than_a_screen_of_320_pixels(page: Path) -> None:
+    document, _ = browse(with_script(page, MEASURE), options=["--window-size=320,900"])
     found = re.search(r"<title>(\d+) of (\d+)</title>", document)
     assert found
     assert int(found[1]) <= int(found[2]) <= 500

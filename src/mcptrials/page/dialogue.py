@@ -24,7 +24,7 @@ from mcptrials.events import (
 )
 from mcptrials.record import Record
 
-Kind = Literal["user", "model", "reasoning", "call", "result", "error", "answer", "state", "note", "grade"]
+Kind = Literal["user", "model", "reasoning", "call", "result", "error", "answer", "state", "note", "pass", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,8 @@ def graded(record: Record) -> Iterator[Block]:
     if record.error:
         yield Block("error", "error", record.error)
     for grade in record.graders:
-        word = {True: "pass", False: "fail", None: "not graded"}[grade.passed]
+        word: Kind = "pass" if grade.passed else "fail"
+        shown = "not graded" if grade.passed is None else word
         role = "" if grade.gate else " (reported only)"
         said = "\n".join(text for text in (grade.reason, grade.evidence) if text)
-        yield Block("grade", f"{word}: {grade.name or grade.type}{role}", said)
+        yield Block("note" if grade.passed is None else word, f"{shown}: {grade.name or grade.type}{role}", said)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcptrials.page.wording import interval, percent, points, points_interval, side_names
+from mcptrials.page.wording import interval, percent, points, points_interval, side_names, some
+from mcptrials.report.summary import MIN_TASKS
 
 Row = Mapping[str, Any]
 _SCOPES = {"tasks-like-these": "on tasks like these", "these-tasks": "on exactly these tasks"}
@@ -43,7 +44,20 @@ def _rate(row: Row, summary: Row) -> dict[str, str]:
     scope = "this one task" if len(few) == 1 else "tasks like these"
     shown = f"{percent(row['rate'])} {interval(row['ci_low'], row['ci_high'])}".strip()
     sentence = f"{row['label']} succeeds at {scope} in {shown} of trials."
-    return {"tone": "rate", "sentence": sentence, "reason": f"mean over {row['n_tasks']} tasks, {trials} trials"}
+    parts = [f"mean over {row['n_tasks']} tasks, {trials} trials", *_pass_k(row, summary["use"])]
+    return {"tone": "rate", "sentence": sentence, "reason": "; ".join(parts)}
+
+
+def _pass_k(row: Row, use: str | None) -> list[str]:
+    """pass@k and pass^k at the largest k; the one that the suite's use asks for comes first."""
+    k = max(map(int, row["pass_at"]), default=1)
+    if k == 1:
+        return []
+    found = [
+        f"{sign}{k} {percent(row[name][str(k)])} {interval(*row[f'{name}_ci'][str(k)])}"
+        for sign, name in (("pass@", "pass_at"), ("pass^", "pass_hat"))
+    ]
+    return found[::-1] if use == "unattended" else found
 
 
 def _limits(summaries: Sequence[Row]) -> list[str]:
@@ -53,6 +67,11 @@ def _limits(summaries: Sequence[Row]) -> list[str]:
             found.append(f"{each['run_id']}: scripted, not a language model")
         if not each["complete"]:
             found.append(f"{each['run_id']} is incomplete: {_why_incomplete(each)}")
+        if 0 < len({row["task_id"] for row in each["tasks"]}) < MIN_TASKS:
+            found.append(f"{each['run_id']}: too few tasks for inference")
+        if each["suspects"]:
+            names = some([suspect["task_id"] for suspect in each["suspects"]])
+            found.append(f"{each['run_id']}: suspect tasks, which no trial passed: {names}")
         if each["split"] == "held_out":
             found.append(f"{each['run_id']} is on held-out tasks; this look at them is logged")
     return found
