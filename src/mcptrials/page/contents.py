@@ -106,11 +106,12 @@ def _is_shown(run: Run, shown: Shown) -> bool:
 
 
 def _ordered(run: Run) -> list[Record]:
-    """A trial's record of the plan, by task, number and arm."""
-    places = {task_id: index for index, task_id in enumerate(run.tasks)}
+    """The records of planned trials, by task, number and arm."""
+    tasks = {task_id: index for index, task_id in enumerate(run.tasks)}
     arms = {arm: index for index, arm in enumerate(run.arms)}
-    mine = [record for record in run.records() if record.task_id in places and record.arm in arms]
-    return sorted(mine, key=lambda record: (places[record.task_id], record.trial, arms[record.arm]))
+    planned = {(each.task_id, each.arm, each.number) for each in run.planned()}
+    mine = [record for record in run.records() if (record.task_id, record.arm, record.trial) in planned]
+    return sorted(mine, key=lambda record: (tasks[record.task_id], record.trial, arms[record.arm]))
 
 
 def _to_send(document: Mapping[str, Any], names: Mapping[str, str], *, told: bool) -> dict[str, Any]:
