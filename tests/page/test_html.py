@@ -161,6 +161,17 @@ def test_a_long_text_is_cut_and_says_so(tmp_path: Path) -> None:
     assert len(text) < 1_000_000
 
 
+def test_what_a_model_makes_up_cannot_make_the_page_long(tmp_path: Path) -> None:
+    call = next(event for event in events_of() if event.kind == "tool_call")
+    calls = [call.model_copy(update={"call_id": str(n), "tool": f"{n}{'x' * 5_000}"}) for n in range(300)]
+    run = told_run(tmp_path / "run", simple_records("a"), calls)
+    page = Page(html_page(page_of(run, shown="none")))
+    cells = [text for text in page.texts["bdi"] if text.endswith("x[...]")]
+    assert len(cells) == 50
+    assert max(map(len, cells)) < 1_100
+    assert "250 more are in the data." in page.texts["p"]
+
+
 def test_a_page_of_600_trials_is_made_in_5_seconds_and_takes_3_megabytes(tmp_path: Path) -> None:
     names = [f"t{index}" for index in range(60)]
     records = [record(each, n, "failed" if n % 3 else "passed") for each in names for n in range(1, 11)]

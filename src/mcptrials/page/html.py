@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from mcptrials import excerpt
 from mcptrials.page import figures, wording
 from mcptrials.page.contents import Contents
 from mcptrials.visible import plain
@@ -49,7 +50,7 @@ _FILTERS = ("percent", "points", "interval", "duration", "count")
 
 def _harmless(value: Any) -> Any:
     """Of every value that a template puts in; what is put in as markup is the template's own."""
-    return value if isinstance(value, Markup) else plain("" if value is None else value)
+    return value if isinstance(value, Markup) else plain(excerpt.beginning(str(value), wording.WORDS))
 
 
 def _body(text: str) -> Markup:

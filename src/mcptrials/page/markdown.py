@@ -5,6 +5,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from mcptrials import excerpt
 from mcptrials.page import figures, wording
 from mcptrials.page.contents import Contents
 from mcptrials.visible import one_line
@@ -33,5 +34,5 @@ def markdown_page(contents: Contents) -> str:
 
 def escaped(value: Any) -> str:
     """Foreign text that stays within its cell and means nothing."""
-    text = _MARKS.sub(r"\\\g<0>", one_line("" if value is None else value))
+    text = _MARKS.sub(r"\\\g<0>", one_line(excerpt.beginning(str(value), wording.WORDS)))
     return _LINKED.sub("&#8203;", text)

@@ -8,7 +8,10 @@ from mcptrials.encoding import dump_text
 
 UNKNOWN = "n/a"
 _READABLE_MS = 100
-_SHOWN = 1_000
+WORDS = 1_000
+"""Characters of a name or a value; only transcripts hold longer texts."""
+ROWS = 50
+"""Of a list that servers, models or users can make as long as they like."""
 
 
 def percent(share: float | None) -> str:
@@ -105,4 +108,4 @@ def value(found: Any) -> str:
     """A JSON value; None is what is not there."""
     if found is None:
         return "(none)"
-    return excerpt.beginning(found if isinstance(found, str) else dump_text(found), _SHOWN)
+    return excerpt.beginning(found if isinstance(found, str) else dump_text(found), WORDS)
