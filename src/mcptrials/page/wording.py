@@ -8,6 +8,8 @@ from mcptrials.encoding import dump_text
 
 UNKNOWN = "n/a"
 _READABLE_MS = 100
+_TOLD = 0.005
+"""Shares that differ by less read alike."""
 WORDS = 1_000
 """Characters of a name or a value; only transcripts hold longer texts."""
 ROWS = 50
@@ -80,6 +82,24 @@ def relative(row: Mapping[str, Any]) -> str:
     ends = row["relative_ci"]
     shown = "" if ends is None else f" [{100 * ends[0]:+.0f}, {100 * ends[1]:+.0f}]"
     return f"{100 * row['relative']:+.0f} %{shown}"
+
+
+def beside(found: Mapping[str, Any]) -> list[str]:
+    """What else a comparison says, in a sentence each: what trials without a score could change, and first calls."""
+    lines = []
+    worst, first = found["worst_case"], found["first_calls"]
+    ends = [worst[case]["difference"] for case in ("against", "for")]
+    if found["a"]["not_scored"] + found["b"]["not_scored"] and None not in ends:
+        lines.append(f"With what is not scored against the second, or for it: {points(ends[0])} to {points(ends[1])}.")
+    if None not in (first["a"]["wrong"], first["b"]["wrong"]):
+        shares = [percent(first[side]["wrong"]) for side in ("a", "b")]
+        lines.append(f"First call to no expected tool: {shares[0]} → {shares[1]}.")
+    moved = [
+        f"{name} {percent(before)} → {percent(after)}"
+        for name in dict.fromkeys([*first["a"]["shares"], *first["b"]["shares"]])
+        if abs((after := first["b"]["shares"].get(name, 0.0)) - (before := first["a"]["shares"].get(name, 0.0))) > _TOLD
+    ]
+    return [*lines, f"First calls: {some(moved)}."] if moved else lines
 
 
 def side_names(found: Mapping[str, Any]) -> tuple[str, str]:
