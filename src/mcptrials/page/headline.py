@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcptrials.page.wording import interval, percent, points, points_interval, side_names, some
+from mcptrials.page.wording import counted, interval, percent, points, points_interval, side_names, some
 from mcptrials.report.summary import MIN_TASKS
 
 Row = Mapping[str, Any]
@@ -44,7 +44,7 @@ def _rate(row: Row, summary: Row) -> dict[str, str]:
     scope = "this one task" if len(few) == 1 else "tasks like these"
     shown = f"{percent(row['rate'])} {interval(row['ci_low'], row['ci_high'])}".strip()
     sentence = f"{row['label']} succeeds at {scope} in {shown} of trials."
-    parts = [f"mean over {row['n_tasks']} tasks, {trials} trials", *_pass_k(row, summary["use"])]
+    parts = [f"mean over {counted(row['n_tasks'], 'task')}, {counted(trials, 'trial')}", *_pass_k(row, summary["use"])]
     return {"tone": "rate", "sentence": sentence, "reason": "; ".join(parts)}
 
 

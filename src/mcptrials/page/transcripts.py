@@ -165,6 +165,8 @@ def _first(told: Sequence[Told]) -> Iterator[tuple[str, str, str]]:
         "longest": max(timed, key=lambda each: each.record.duration_ms or 0, default=None),
         "most calls": max(told, key=lambda each: each.record.tool_calls, default=None),
     }
+    several = len({(each.run_id, each.record.arm) for each in told}) > 1
     for each in dict.fromkeys(filter(None, picks.values())):
         why = ", ".join(reason for reason, pick in picks.items() if pick is each)
-        yield why, f"{each.record.task_id}, trial {each.record.trial}", each.anchor
+        of = f" of {each.record.variant}" if several else ""
+        yield why, f"{each.record.task_id}, trial {each.record.trial}{of}", each.anchor

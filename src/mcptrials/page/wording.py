@@ -66,6 +66,10 @@ def count(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.10g}"
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def measure(name: str, value: float | None) -> str:
     """A measure of trials, with its unit."""
     if value is None:
