@@ -172,6 +172,13 @@ def test_a_long_text_is_cut_and_says_so(tmp_path: Path) -> None:
     assert len(text) < 1_000_000
 
 
+def test_of_a_very_long_trial_the_beginning_and_the_end_are_shown(tmp_path: Path) -> None:
+    run = told_run(tmp_path / "run", simple_records("a"), [*events_of("first"), *events_of() * 400, *events_of("last")])
+    text = html_page(page_of(run))
+    assert "2,216 more steps are left out here" in text  # 8 blocks of each of 402 rounds, and room for 1,000
+    assert text.count("<pre>first</pre>") == text.count("<pre>last</pre>") > 2
+
+
 def test_what_a_model_makes_up_cannot_make_the_page_long(tmp_path: Path) -> None:
     call = next(event for event in events_of() if event.kind == "tool_call")
     calls = [call.model_copy(update={"call_id": str(n), "tool": f"{n}{'x' * 5_000}"}) for n in range(300)]

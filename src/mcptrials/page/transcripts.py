@@ -18,6 +18,8 @@ BUDGET_BYTES = 1_800_000
 """Of all transcripts of a page, which is to be sent by mail."""
 LIMITS = (20_000, 4_000, 1_000)
 """Characters shown of one text: the first at which every transcript fits, else the last."""
+MAX_BLOCKS = 1_000
+"""Of one trial; of more the beginning and the end."""
 _FULL = 0.9
 """Of the budget: then no further transcript is looked into."""
 _MARKUP_BYTES = 130
@@ -115,8 +117,17 @@ def _told(name: str, run: Run, record: Record, briefings: dict[Briefing, int]) -
     for event in events:
         if isinstance(event, PromptGiven):
             briefing = briefings.setdefault(briefing_of(event), len(briefings))
-    shown = tuple(_cut(block, LIMITS[0]) for block in (*blocks_of(events), *graded(record)))
+    blocks = _without_middle([*blocks_of(events), *graded(record)])
+    shown = tuple(_cut(block, LIMITS[0]) for block in blocks)
     return Told(name, record, _UNSAFE.sub("_", f"{record.task_id}-{record.trial}-{record.arm}"), shown, briefing)
+
+
+def _without_middle(blocks: list[Block]) -> list[Block]:
+    half = MAX_BLOCKS // 2
+    if len(blocks) <= MAX_BLOCKS:
+        return blocks
+    gap = Block("note", f"{len(blocks) - MAX_BLOCKS:,} more steps are left out here")
+    return [*blocks[:half], gap, *blocks[-half:]]
 
 
 def _distinct(told: Sequence[Told]) -> list[Told]:

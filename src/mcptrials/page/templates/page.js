@@ -2,7 +2,7 @@
 (() => {
   const trials = [...document.querySelectorAll("details.trial")];
   const open = () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = document.getElementById(location.hash.slice(1));
     if (target instanceof HTMLDetailsElement) {
       target.hidden = false;
       target.open = true;
