@@ -177,10 +177,10 @@ def _bounds(records: Sequence[Record], tasks: Mapping[str, Task]) -> dict[str, f
 
 
 def _task_rows(arm: str, records: Sequence[Record], tasks: Mapping[str, Task]) -> list[dict[str, Any]]:
-    return [
-        _task_row(arm, task, [record for record in records if record.task_id == task_id])
-        for task_id, task in tasks.items()
-    ]
+    by_task: dict[str, list[Record]] = {task_id: [] for task_id in tasks}
+    for record in records:
+        by_task[record.task_id].append(record)
+    return [_task_row(arm, task, by_task[task_id]) for task_id, task in tasks.items()]
 
 
 def _task_row(arm: str, task: Task, records: Sequence[Record]) -> dict[str, Any]:
