@@ -25,7 +25,8 @@ else:
         raise ProcessLookupError(pid, limit, limits)  # as of one that is gone
 
 
-_RLIMIT_LOCKS = 10
+MARKED_LIMIT = 10
+"""RLIMIT_LOCKS, which has no name in Python."""
 _NO_LIMIT = -1
 _PROC = Path("/proc")
 _CHUNK = 1 << 16
@@ -42,7 +43,12 @@ _QUIET_S = 0.3
 def mark(pid: int, root: Path) -> None:
     """Makes a process, just started for the run with this directory, and all that it will start recognisable."""
     with suppress(OSError, ValueError):  # it is gone, or not ours to limit
-        prlimit(pid, _RLIMIT_LOCKS, (_number(root) << _PID_BITS | pid, _NO_LIMIT))
+        prlimit(pid, MARKED_LIMIT, (run_mark(root) | pid, _NO_LIMIT))
+
+
+def run_mark(root: Path) -> int:
+    """What the marks of all processes of a run have in common, beside which each has the id of its server's process."""
+    return _number(root) << _PID_BITS
 
 
 def end_descent(pid: int, root: Path, own_dir: Path) -> int:
@@ -51,7 +57,7 @@ def end_descent(pid: int, root: Path, own_dir: Path) -> int:
     Args:
         own_dir: a directory that the environment of that process names, and of no other.
     """
-    number, name = _number(root) << _PID_BITS | pid, os.fsencode(own_dir)
+    number, name = run_mark(root) | pid, os.fsencode(own_dir)
 
     def belongs(each: int) -> bool:
         limit = _limit(each)
@@ -65,13 +71,13 @@ def end_descent(pid: int, root: Path, own_dir: Path) -> int:
 
 def end_marked(pid: int, root: Path) -> int:
     """Ends a marked process with what it started since; gives how many they were."""
-    number = _number(root) << _PID_BITS | pid
+    number = run_mark(root) | pid
     return _end(lambda each: _limit(each) == number)
 
 
 def count_descent(pid: int, root: Path) -> int:
     """How many processes a marked one is with those that it started since."""
-    number = _number(root) << _PID_BITS | pid
+    number = run_mark(root) | pid
     return sum(_limit(each) == number for each in _pids())
 
 
@@ -107,7 +113,7 @@ def _pids() -> list[int]:
 def _limit(pid: int) -> int:
     """-1 where there is none, or for a process that is gone or another user's."""
     try:
-        return prlimit(pid, _RLIMIT_LOCKS)[0]
+        return prlimit(pid, MARKED_LIMIT)[0]
     except OSError:
         return -1
 
