@@ -29,7 +29,7 @@ def _empty(folder: Path) -> None:
     """Each folder in it hands its own folders up before it goes, so that none is ever deeper than one."""
     top = _opened(str(folder), None)
     try:
-        while sum([_removed(top, name) for name in os.listdir(top)]):
+        while sum([_removed(top, name) for name in os.listdir(top)]):  # noqa: PTH208 - of a descriptor
             pass  # those that were handed up meanwhile
     finally:
         os.close(top)
@@ -42,7 +42,7 @@ def _removed(top: int, name: str) -> bool:
             return True
         here = _opened(name, top)
         try:
-            for inner in os.listdir(here):
+            for inner in os.listdir(here):  # noqa: PTH208 - of a descriptor
                 with suppress(OSError):
                     _hand_up(inner, here, top)
         finally:

@@ -1,6 +1,7 @@
 """Snapshot: what lies in a trial's directory, SQLite databases by row, and what has changed since another one."""
 
 import hashlib
+import itertools
 import os
 import stat
 from collections import Counter
@@ -87,11 +88,11 @@ def _found(folder: Path) -> list[Path]:
     A folder that cannot be listed is a failure: what a server put there would seem not to be.
     """
     found: list[Path] = []
-    folders, seen = [folder], 0
+    folders, count = [folder], itertools.count(1)
     while folders:
         with os.scandir(folders.pop()) as entries:
-            for seen, entry in enumerate(entries, seen + 1):
-                if seen > MAX_FILES:
+            for entry in entries:
+                if next(count) > MAX_FILES:
                     raise ReadError(f"the trial's directory holds more than {MAX_FILES:,} files")
                 path = Path(entry.path)
                 if not entry.is_dir(follow_symlinks=False):

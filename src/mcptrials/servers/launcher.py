@@ -1,8 +1,8 @@
 """The launcher: takes rights and limits from itself, then becomes the server. A child process's own program.
 
 `launcher.py RULESET FILTER MARK LIMITS LC_CTYPE COMMAND ARG...`: the descriptor of a Landlock ruleset or -1; a filter
-of system calls in hexadecimal, or nothing; what marks the processes of the run; `NUMBER:SOFT:HARD,...` of setrlimit(2), -1
-for none; what the variable had been before Python set it; the command. It imports as little as it can, since every
+of system calls in hexadecimal, or nothing; what marks the processes of the run; `NUMBER:SOFT:HARD,...` of setrlimit(2),
+-1 for none; what the variable had been before Python set it; the command. It imports as little as it can, since every
 start of every server pays for it.
 """
 
