@@ -34,6 +34,7 @@ _PID_BITS = 22
 """Of the largest process id on Linux."""
 _ROUNDS = 100
 """What is being ended may start another process meanwhile; it is ended when a round finds none that is new."""
+_PROBES = 3
 _LOOKS = 30
 """Of which some may be for nothing: a process that waits for a disk does not end."""
 _QUIET_S = 0.3
@@ -90,14 +91,31 @@ def end_run(root: Path) -> int:
 def _end(belongs: Callable[[int], bool]) -> int:
     ended: set[int] = set()
     for _ in range(_ROUNDS):
-        found = {pid for pid in _pids() if belongs(pid) and _runs(pid)} - {os.getpid()}
+        newest = _newest()
+        found = {pid for pid in _pids() if belongs(pid) and _runs(pid) and _kill(pid)}
+        # What forks and goes faster than all processes can be looked at is one of those that came meanwhile.
+        for _ in range(_PROBES):
+            found |= {pid for pid in range(_newest(), newest, -1) if belongs(pid) and _kill(pid)}
         if not found - ended:
             break
         ended |= found
-        for pid in found:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
     return len(ended)
+
+
+def _kill(pid: int) -> bool:
+    """Whether it was another's than this process."""
+    if pid == os.getpid():
+        return False
+    with suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+    return True
+
+
+def _newest() -> int:
+    """The id that was given last, as /proc/loadavg ends with it (proc(5)); 0 where that is not told."""
+    with suppress(OSError, ValueError):
+        return int((_PROC / "loadavg").read_bytes().split()[-1])
+    return 0
 
 
 def _number(root: Path) -> int:

@@ -1,5 +1,6 @@
 """The sandbox of a server: what it can reach, how much it can use up, and what is said of that."""
 
+import fcntl
 import json
 import os
 import platform
@@ -348,6 +349,27 @@ async def test_a_server_that_starts_too_many_processes_is_ended_with_all_of_them
     exit_ = await ended(world.server(program, processes=20), place)
     assert (exit_.how, exit_.limit) == ("crashed", "processes")
     assert running(str(place.trial_dir)) == []
+
+
+@needs_landlock
+async def test_a_process_that_is_always_a_step_ahead_is_caught(world: World) -> None:
+    """It forks and goes so fast that none of its ids is there any more when its turn comes in a list of them."""
+    program = """if True:
+        import fcntl, os, sys
+        held = open(os.environ['HOME'] + '/held', 'w')
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if os.fork() == 0:
+            os.setsid()
+            for step in range(100000):
+                if os.fork(): os._exit(0)
+                if step == 50: os.write(1, b'on its way' + bytes([10]))
+    """
+    place = world.place()
+    with anyio.fail_after(20):
+        async with world.server(program).open(place) as channel:
+            assert await channel.receive() == b"on its way"
+    with (place.trial_dir / ".home/held").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails as long as anybody has it
 
 
 def running(marker: str) -> list[str]:
