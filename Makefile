@@ -18,7 +18,7 @@ demo: $(VENV)/.demo  ## evaluate the example server with a local model: no key, 
 	@$(BIN)/mcptrials demo --trials $(TRIALS)
 
 test: $(VENV)/.dev $(SDK1)/.ready  ## the whole test suite but what needs the local model's weights
-	@$(BIN)/python -m pytest -m "not local_model and not real_servers"
+	@$(BIN)/python -m pytest -n 3 -m "not local_model and not real_servers"
 
 test-local: $(VENV)/.dev $(VENV)/.demo  ## end to end with the local model (over 1 GB on first use)
 	@$(BIN)/python -m pytest -m local_model

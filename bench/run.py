@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from statistics_speed import experiment_cpu_s, sign_flip_cpu_s
+from stored import write_stored
 
 from mcptrials import match_answer
 
@@ -28,6 +29,8 @@ PEER_READY = HERE.parent / ".venv-peer" / ".ready"
 TASKS, SMALL, LARGE = 20, 1, 6
 """Trials per task of the small and of the large run."""
 CONCURRENCY, LATENCY_S, REQUESTS = 10, 1.0, 2
+STORED, GRADE_LIMIT_S = 10_000, 20.0
+"""Trials of a stored run that is graded again."""
 HELP_LIMIT_S, CPU_LIMIT_MS, WALL_LIMIT, RSS_LIMIT_MB = 0.35, 15.0, 1.15, 140.0
 STATISTICS_LIMIT_S, SIGN_FLIP_LIMIT_S = 2.0, 1.0
 HELP_RUNS = 5
@@ -115,6 +118,14 @@ def ours(folder: Path, trials: int) -> Used:
     return measure([sys.executable, str(HERE / "used.py"), *options], folder, TASKS * trials)
 
 
+def regraded(folder: Path) -> Used:
+    """mcptrials: a stored run graded again, by exact answers and checks of SQL state."""
+    folder.mkdir()
+    write_stored(folder, STORED)
+    options = ["grade", "stored", "--project", "mcptrials.json", "--quiet"]
+    return measure([sys.executable, str(HERE / "used.py"), *options], folder, STORED)
+
+
 def peer(folder: Path, base_url: str, epochs: int) -> Used:
     """inspect-ai: for each trial a fresh server process and a scored sample."""
     numbers = [str(TASKS), str(epochs), str(CONCURRENCY)]
@@ -151,7 +162,7 @@ def row(what: str, value: float, unit: str, limit: float | None = None, other: f
     return f"{what:46} {value:8.2f} {unit:3} {bound:>7} {mark:4} {beside}".rstrip()
 
 
-def table(help_s: float, own: Cost, other: Cost | None, sdk: Used) -> Iterator[str]:
+def table(help_s: float, own: Cost, other: Cost | None, sdk: Used, stored: Used) -> Iterator[str]:
     def beside(name: str) -> float | None:
         value: float | None = getattr(other, name) if other else None
         return value
@@ -164,6 +175,7 @@ def table(help_s: float, own: Cost, other: Cost | None, sdk: Used) -> Iterator[s
     yield row("each trial: own CPU", own.cpu_ms_per_trial, "ms", CPU_LIMIT_MS, beside("cpu_ms_per_trial"))
     yield row("each trial: wall time / latency bound", own.wall_ratio, "", WALL_LIMIT, beside("wall_ratio"))
     yield row(f"peak own memory, {large.trials} trials", large.rss_mb, "MB", RSS_LIMIT_MB, beside("rss_mb"))
+    yield row(f"{stored.trials:,} stored trials graded again: CPU", stored.cpu_s, "s", GRADE_LIMIT_S)
     yield row("each trial: CPU of the server, no dependency", 1000 * large.servers_cpu_s / large.trials, "ms")
     yield row("each trial: CPU of the server, Python SDK", 1000 * sdk.servers_cpu_s / sdk.trials, "ms")
     yield row("statistics: 6 arms x 1,000 tasks x 20 trials", experiment_cpu_s(), "s", STATISTICS_LIMIT_S)
@@ -179,9 +191,10 @@ def main() -> None:
         other = Cost(peer(folder, base_url, SMALL), peer(folder, base_url, LARGE)) if PEER_READY.exists() else None
         write_project(folder, base_url, "mcp_server_sdk.py", os.cpu_count() or 1)
         sdk = ours(folder, SMALL)
+        stored = regraded(folder / "graded")
     print(f"{CONCURRENCY} trials at a time, {REQUESTS} requests of {LATENCY_S:g} s each; runs of", end=" ")
     print(f"{own.small.trials} and {own.large.trials} trials\n")
-    print(*table(help_s, own, other, sdk), sep="\n")
+    print(*table(help_s, own, other, sdk, stored), sep="\n")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ class Started:
 
 def servers(**keys: Any) -> dict[str, Any]:
     args = ["-c", SERVER, "{project_dir}", "{trial_dir}", "word"]
-    return {"faulty": {"command": "{python}", "args": args, "era": "legacy", **keys}}
+    return {"faulty": {"command": "{python}", "args": args, "era": "legacy", "sandbox": "off", **keys}}
 
 
 def project(

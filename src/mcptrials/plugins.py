@@ -39,11 +39,13 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     },
     "graders": {
         "call_order": "mcptrials.graders.call_rules:CallOrder",
+        "command": "mcptrials.graders.command:Command",
         "exact_answer": "mcptrials.graders.exact_answer:ExactAnswer",
         "forbidden_tools": "mcptrials.graders.call_rules:ForbiddenTools",
         "max_calls": "mcptrials.graders.call_rules:MaxCalls",
         "no_tool_call": "mcptrials.graders.call_rules:NoToolCall",
         "only_changes": "mcptrials.graders.changes:OnlyChanges",
+        "python": "mcptrials.graders.python:PythonFunction",
         "required_tools": "mcptrials.graders.call_rules:RequiredTools",
         "state_check": "mcptrials.graders.state_check:StateCheck",
         "state_equals_reference": "mcptrials.graders.changes:StateEqualsReference",

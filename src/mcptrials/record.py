@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mcptrials.errors import Blame
 from mcptrials.task import Purpose, Split
-from mcptrials.trial import StateValue, Verdict
+from mcptrials.trial import Framing, StateValue, Verdict
 
 SCHEMA_VERSION = 1
 
@@ -21,9 +21,33 @@ class GradeRecord(BaseModel):
     passed: bool | None
     value: bool | float | None = None
     gate: bool = True
+    weight: float = 1
     reason: str | None = None
     evidence: str | None = None
     hash: str | None = None
+    previous: dict[str, Any] | None = None
+    """What was said before by a grader that, asked again, could not tell."""
+
+
+class Verdicts(BaseModel):
+    """What later graders say of one attempt: one JSON line of a `grades` file."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    task_id: str
+    arm: str
+    trial: int
+    attempt: int
+    passed: bool | None
+    verdict: Verdict
+    cause: str | None
+    blame: Blame
+    partial: float | None
+    graders: tuple[GradeRecord, ...]
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        return self.task_id, self.arm, self.trial, self.attempt
 
 
 class Record(BaseModel):
@@ -67,6 +91,9 @@ class Record(BaseModel):
     error: str | None = None
     """What went wrong, in one line, when something did."""
     answer: str | None = None
+    framing: Framing | None = None
+    partial: float | None = None
+    """The weighted mean of the deciding grades, beside the verdict."""
     state: dict[str, StateValue] = {}
     stop: str | None = None
     tool_sequence: tuple[str, ...] = ()
@@ -100,3 +127,12 @@ class Record(BaseModel):
     @property
     def scored(self) -> bool:
         return self.passed is not None
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        return self.task_id, self.arm, self.trial, self.attempt
+
+    def regraded(self, said: Verdicts) -> "Record":
+        """The same attempt with the verdict of later graders."""
+        names = ("passed", "verdict", "cause", "blame", "partial", "graders")
+        return self.model_copy(update={name: getattr(said, name) for name in names})

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from mcptrials.events import (
     ContractViolation,
@@ -32,10 +33,17 @@ class CallMade:
 
 
 class Transcript:
-    """Events in order. Append-only: a transcript never forgets or edits."""
+    """Events in order. Append-only: a transcript never forgets or edits.
+
+    What it is made of is read when it is first asked for.
+    """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        self._events = list(events)
+        self._source = events
+
+    @cached_property
+    def _events(self) -> list[Event]:
+        return list(self._source)
 
     def append(self, event: Event) -> None:
         self._events.append(event)

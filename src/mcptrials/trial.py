@@ -9,6 +9,8 @@ from mcptrials.errors import Blame
 from mcptrials.frozen import Frozen
 
 Verdict = Literal["passed", "failed", "invalid", "pending"]
+Framing = Literal["tagged", "untagged", "hedged", "missing"]
+"""How the answer stood in the final message."""
 
 
 class Arm(Frozen):
@@ -77,7 +79,7 @@ class Outcome(Frozen):
     """What is left when a trial ends."""
 
     answer: str | None
-    framing: Literal["tagged", "untagged", "hedged", "missing"]
+    framing: Framing
     state: dict[str, StateValue] = {}
     stop: str
     """answer, or what ended the trial instead: limit:turns, refused, malformed_call, length, crash ..."""
@@ -90,6 +92,7 @@ class Grade(Frozen):
     name: str
     value: bool | float | None
     gate: bool = True
+    weight: float = 1
     reason: str
     evidence: str | None = None
     hash: str
@@ -97,6 +100,18 @@ class Grade(Frozen):
     @property
     def passed(self) -> bool | None:
         return None if self.value is None else self.value is True or (self.value is not False and self.value >= 1)
+
+
+def partial_credit(grades: Sequence[Grade]) -> float | None:
+    """The weighted mean of what the deciding graders say, in [0, 1]; one that could not decide makes it unknown.
+
+    It stands beside the verdict and never makes one: half an answer is no pass.
+    """
+    deciding = [grade for grade in grades if grade.gate]
+    if not deciding or any(grade.value is None for grade in deciding):
+        return None
+    earned = sum(grade.weight * min(max(float(grade.value or 0), 0.0), 1.0) for grade in deciding)
+    return earned / sum(grade.weight for grade in deciding)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,9 @@ TOOLS = ({"name": "list", "annotations": {"readOnlyHint": True}}, {"name": "crea
 
 def write(folder: Path, *words: str, environment: Any = None, calls: Any = (CREATES,), **server: Any) -> Project:
     task = {"id": "shop", "prompt": "Do it.", "graders": [{"type": "exact_answer", "expected": "done"}]}
-    servers = {"tasks": {"command": "{python}", "args": ["-c", SERVER, *words], "era": "legacy", **server}}
+    servers = {
+        "tasks": {"command": "{python}", "args": ["-c", SERVER, *words], "era": "legacy", "sandbox": "off", **server}
+    }
     config = {"version": 1, "servers": servers, "environment": environment or {}, "tasks": ["tasks.json"]}
     (folder / "mcptrials.yaml").write_text(json.dumps(config | {"models": ["scripted:script.json"]}))
     (folder / "tasks.json").write_text(json.dumps([task | {"reference": {"answer": "done", "calls": list(calls)}}]))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -486,6 +486,8 @@ def test_what_stands_beside_alternatives_does_not_multiply() -> None:
 
 
 @settings(deadline=None, max_examples=60)
+@example(inner={"additionalItems": None})
+@example(inner={"items": {}, "additionalItems": {"type": 3}})
 @given(inner=SCHEMAS)
 def test_what_is_valid_by_the_metaschema_has_no_fault_and_what_is_not_has_one(inner: Any) -> None:
     given_ = {"type": "object", **inner}

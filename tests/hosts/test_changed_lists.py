@@ -130,4 +130,3 @@ async def test_a_modern_server_of_the_sdk_is_listened_to(transport: str, tmp_pat
                     assert (await talk.session.call("go", {}, 5)).status == "ok"
             assert await talk.session.refresh(5) is None
             assert "new" in [tool["name"] for tool in talk.session.tools]
-            assert not talk.session.list_changed

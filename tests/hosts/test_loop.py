@@ -186,7 +186,9 @@ async def test_a_crash_in_a_call_fails_the_server(tmp_path: Path) -> None:
 
 async def test_a_shutdown_by_force_is_noted_and_counts_neither_as_time_nor_against_the_answer(tmp_path: Path) -> None:
     program = f"test -e started && exec {SERVER} --fault ignore_eof; touch started; exec {SERVER}"
-    played = await play(tmp_path, ECHO, DONE, servers={"faulty": {"command": "sh", "args": ["-c", program]}})
+    played = await play(
+        tmp_path, ECHO, DONE, servers={"faulty": {"command": "sh", "args": ["-c", program], "sandbox": "off"}}
+    )
     assert played.record.verdict == "passed"
     assert played.record.server_faults == ("shutdown:terminated",)
     assert played.record.shutdown_ms
@@ -217,7 +219,7 @@ async def test_an_output_that_cannot_be_read_any_further_fails_the_server(tmp_pa
 
 async def test_a_server_that_starts_once_and_then_no_more_makes_the_trial_invalid(tmp_path: Path) -> None:
     program = f"test -e started && echo 'port is taken' >&2 && exit 4; touch started; exec {SERVER}"
-    server = {"command": "sh", "args": ["-c", program]}
+    server = {"command": "sh", "args": ["-c", program], "sandbox": "off"}
     played = await play(tmp_path, DONE, servers={"faulty": server})
     assert played.verdict == ("invalid", "server", "server_start")
     assert played.record.error

@@ -274,7 +274,7 @@ async def one_after_another(folder: Path, server: dict[str, Any], trials: int) -
     [
         "pathlib.Path(tempfile.gettempdir(), 'state')",
         "pathlib.Path.home() / '.state'",
-        "pathlib.Path('~/.cache').expanduser()",
+        "pathlib.Path('~/.notes').expanduser()",
         "pathlib.Path(os.environ.get('XDG_DATA_HOME', os.path.expanduser('~')), 'data')",
         "pathlib.Path(sys.argv[1], 'db')",
     ],

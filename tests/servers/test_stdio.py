@@ -52,14 +52,14 @@ def running(marker: str) -> list[int]:
     return found
 
 
-def sleeping() -> set[str]:
-    """Processes as the server that misbehaves starts them, of whatever parent, session and environment."""
+def sleeping(folder: Path) -> set[str]:
+    """Processes as the server that misbehaves starts them there, of whatever parent, session and environment."""
     command = b"sleep\x00600\x00"
-    found = set()
-    for folder in Path("/proc").iterdir():
+    found: set[str] = set()
+    for each in Path("/proc").iterdir():
         with suppress(OSError):
-            if folder.name.isdigit() and (folder / "cmdline").read_bytes() == command:
-                found.add(folder.name)
+            if each.name.isdigit() and (each / "cmdline").read_bytes() == command:
+                found |= {each.name} if (each / "cwd").readlink() == folder else set()
     return found
 
 
@@ -146,11 +146,10 @@ async def test_a_server_that_ended_by_itself_is_told_by_its_exit_code(tmp_path: 
 
 @pytest.mark.parametrize("fault", ["grandchild", "stray", "daemon"])
 async def test_what_a_server_started_does_not_outlive_it(fault: str, tmp_path: Path) -> None:  # C04
-    before = sleeping()
     exit_ = await closed(faulty(fault), tmp_path)
     assert (exit_.how, exit_.left_processes) == ("closed", 1)
     assert running(str(tmp_path)) == []
-    assert sleeping() <= before
+    assert sleeping(tmp_path) == set()
 
 
 async def test_what_a_crashed_server_started_does_not_outlive_it(tmp_path: Path) -> None:
@@ -191,19 +190,18 @@ async def test_a_command_that_starts_the_server_and_goes_away_is_not_its_end(tmp
 
 @pytest.mark.parametrize("fault", ["stray", "daemon"])
 async def test_one_server_closed_leaves_what_its_neighbour_started(fault: str, tmp_path: Path) -> None:
-    before = sleeping()
     with anyio.fail_after(10):
         async with faulty(fault).open(place(tmp_path)) as first:
             await first.send(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
             await first.receive()
-            wait_until(lambda: bool(sleeping() - before), "it started its process")
-            kept = sleeping() - before
+            wait_until(lambda: bool(sleeping(tmp_path)), "it started its process")
+            kept = sleeping(tmp_path)
             assert (await closed(faulty(fault), tmp_path)).left_processes == 1
-            assert kept <= sleeping()
+            assert kept <= sleeping(tmp_path)
     exit_ = first.exited()
     assert exit_
     assert exit_.left_processes == 1
-    assert not kept & sleeping()
+    assert not sleeping(tmp_path)
     assert running(str(tmp_path)) == []
 
 

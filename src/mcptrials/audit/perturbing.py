@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mcptrials.graders.changes import CHANGES
+from mcptrials.grading import grade
 from mcptrials.project import Project, make_grader
 from mcptrials.protocols import GradeInput, Grader
-from mcptrials.rollout import TaskBench, grade
+from mcptrials.rollout import TaskBench
 from mcptrials.runner.rehearsal import Played
 from mcptrials.runner.standins import near_miss
 from mcptrials.task import GraderSpec
@@ -15,7 +16,7 @@ from mcptrials.trial import Outcome, StateValue
 _NOWHERE = {"in": "a place that nobody writes to", "change": "added", "content": "0"}
 
 
-def unshaken(played: Played, bench: TaskBench, project: Project) -> list[str]:
+async def unshaken(played: Played, bench: TaskBench, project: Project) -> list[str]:
     """Deciding graders that pass the reference also when they should not, each with how that was seen."""
     outcome = played.ended.outcome
     if outcome is None:
@@ -26,7 +27,8 @@ def unshaken(played: Played, bench: TaskBench, project: Project) -> list[str]:
         if not decides:
             continue
         for said, other, changed in (*_respecified(spec, grader, outcome, project), *_altered(spec, grader, outcome)):
-            if grade(spec, other, GradeInput(bench.task, changed, played.transcript)).passed:
+            given = GradeInput(bench.task, changed, played.transcript, None, bench.environment.project_dir)
+            if (await grade(spec, other, given)).passed:
                 found.append(f"grader {spec.label!r} cannot fail: it passes the reference also {said}")
                 break
     return found

@@ -22,6 +22,7 @@ from mcptrials.store import Run, log_look
 @click.argument("run_name", metavar="[RUN]", required=False)
 @click.argument("trial_name", metavar="[TRIAL]", required=False)
 @click.option("--full", is_flag=True, help="Do not shorten long results.")
+@click.option("--grades", type=click.IntRange(min=0), metavar="N", help="Older grades; 0 are those of the run itself.")
 @common_options
 def show(run_name: str | None, trial_name: str | None, **flags: Any) -> None:
     """Show a run, or one trial of it.
@@ -30,6 +31,8 @@ def show(run_name: str | None, trial_name: str | None, **flags: Any) -> None:
     first), with `-N` for its Nth trial.
     """
     run = run_by_name(run_name, flags)
+    if flags["grades"] is not None:
+        run = Run.load(run.folder, flags["grades"])
     if run.manifest["split"] == "held_out":
         log_look(project_dir(run, flags), "show", run.run_id)
     if trial_name is None:

@@ -102,7 +102,12 @@ class _Walk:
             return node
         node, trail = self._followed(node, path, trail)
         node = self._inherited(node, path)
-        node = {key: self._inner(key, value, f"{path}.{key}", trail, depth + 1) for key, value in node.items()}
+        # Beside one schema for all items it says nothing (draft 7, 6.4.2), and in 2020-12 it is no keyword at all.
+        said = {key for key in node if key != "additionalItems" or isinstance(node.get("items"), list)}
+        node = {
+            key: self._inner(key, value, f"{path}.{key}", trail, depth + 1) if key in said else value
+            for key, value in node.items()
+        }
         return self._ruled(node, path)
 
     def _inherited(self, node: Mapping[str, Any], path: str) -> Mapping[str, Any]:

@@ -21,6 +21,11 @@ class Passing:
         self.protocol_version, self.instructions = session.protocol_version, session.instructions
         self.tools: Sequence[RawTool] = session.tools
         self.tools_hash, self.problems, self.startup_ms = session.tools_hash, session.problems, session.startup_ms
+        self.capabilities = session.capabilities
+        self.list_changed = False  # references are played against the list that they began with
+
+    async def refresh(self, timeout_s: float) -> str | None:
+        return await self._session.refresh(timeout_s)
 
     async def call(self, tool: str, arguments: Any, timeout_s: float) -> CallResult:
         return await self._session.call(tool, arguments, timeout_s)

@@ -1,6 +1,8 @@
 """Task files to a Suite: defaults applied, prompts read, graders checked by the plugs that will run them."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -132,11 +134,25 @@ def _task(entry: _Entry, config: ProjectConfig, project_dir: Path) -> Task:
     check = partial(check_reader, config=config, project_dir=project_dir)
     for inner, _, grader in graders:
         _check_queries(entry, inner, _needs(entry, inner, grader, task), environment, check)
-    if task.expects == "abstain" and not any(spec.type == "no_tool_call" for spec in task.graders):
-        return task.model_copy(update={"graders": (*task.graders, GraderSpec(type="no_tool_call"))})
+    if task.expects == "abstain":
+        return _abstaining(task, entry)
     if not any(grader.default_gate if spec.gate is None else spec.gate for _, spec, grader in graders):
         raise entry.error("no grader decides: every trial would pass", specs[0][0][0], hint="add gate: true to one")
     return task
+
+
+def _abstaining(task: Task, entry: _Entry) -> Task:
+    """With a `no_tool_call` that decides, whatever else is asked for."""
+    if task.combine == "any" and len(task.graders) > 1:
+        what = "'combine: any' would let a trial pass that called a tool, though 'expects: abstain' says none is right"
+        raise entry.error(what, "combine", hint="remove one of them")
+    rules = [spec.type == "no_tool_call" for spec in task.graders]
+    if not any(rules):
+        return task.model_copy(update={"graders": (*task.graders, GraderSpec(type="no_tool_call"))})
+    deciding = [
+        spec.model_copy(update={"gate": None}) if rule else spec for spec, rule in zip(task.graders, rules, strict=True)
+    ]
+    return task.model_copy(update={"graders": tuple(deciding)})
 
 
 def _prompt(entry: _Entry, value: dict[str, Any], project_dir: Path) -> str:
@@ -200,7 +216,19 @@ def _needs(entry: _Entry, inner: Keys, grader: Grader, task: Task) -> Sequence[S
 def make_grader(spec: GraderSpec, project_dir: Path) -> Grader:
     """The grader that a spec describes."""
     grader: Grader = plugins.load("graders", spec.type, project_dir)(**spec.settings)
+    if spec.type == "python":
+        _refuse_missing(spec.settings["call"], project_dir)
     return grader
+
+
+def _refuse_missing(call: str, project_dir: Path) -> None:
+    """Raises:
+    UsageError: there is no such function, which every judgement would be missing.
+    """
+    with redirect_stdout(sys.stderr):  # what its module prints when it is imported
+        function = plugins.load("graders", call, project_dir)
+    if not callable(function):
+        raise UsageError(f"{call!r} is no function", hint="name one that takes a GradeInput")
 
 
 def _check_queries(

@@ -3,26 +3,24 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
+from mcptrials.counting import counted
 from mcptrials.record import SCHEMA_VERSION, Record
 from mcptrials.report.asked import asked_warnings
+from mcptrials.report.cautions import cautions
+from mcptrials.report.expected import expected_tools
+from mcptrials.report.suspects import suspects
 from mcptrials.report.tools import tool_rows
-from mcptrials.stats import Estimate, estimate, estimate_pass_at, estimate_pass_hat, largest_k
+from mcptrials.stats import Estimate, all_pass_bound, estimate, estimate_pass_at, estimate_pass_hat, largest_k
 from mcptrials.store import Run
 from mcptrials.task import Task
 
 SHOWN_K = 10
 """pass@k and pass^k are given for every k up to here, and for the largest."""
-SUSPECT_TRIALS = 2
-"""A task that no one of so many scored trials passes is suspect: most often the task or its grader is broken."""
-WEAK_SHARE = 0.3
-"""Warned of, when on more than this share of the tasks passing trials need at most one call."""
 STOPS = ("cancelled", "budget")
 """Causes of trials that did not end by themselves."""
-MIN_TASKS = 5
-"""Below, an interval over tasks says little."""
 
 Group = tuple[str, str]
 
@@ -37,12 +35,13 @@ def summarise(run: Run) -> dict[str, Any]:
     labels = _labels(run)
     rows = [row for arm, mine in by_arm.items() for row in _task_rows(arm, mine, tasks)]
     tools, unreadable = tool_rows(run, records)
-    suspects = _suspects(records)
     return {
         "schema_version": SCHEMA_VERSION,
         "run_id": run.run_id,
         "run_dir": str(run.folder),
-        "complete": missing == 0 and not _stopped(records) and _invalid_share(records) <= run.manifest["max_invalid"],
+        "grades": run.grades,
+        "suspects": suspects(labels, tasks, records),
+        "complete": missing == 0 and _is_whole(records, run.manifest["max_invalid"]),
         "scripted": run.scripted,
         "split": run.manifest["split"],
         "planned": len(planned),
@@ -52,12 +51,12 @@ def summarise(run: Run) -> dict[str, Any]:
         "tasks": rows,
         "classes": [row for arm, mine in by_arm.items() for row in _class_rows(arm, mine, tasks)],
         "tools": tools,
+        "expected_tools": expected_tools(list(by_arm), tasks, records),
         "totals": _totals(records),
         "causes": _causes(records),
-        "suspects": suspects,
         "trial_dirs": _kept(records),
         "warnings": [
-            *_warnings(rows, records, tasks, suspects),
+            *cautions(records, tasks),
             *asked_warnings(labels, by_arm),
             *_lost(unreadable),
             *_strange(len(found) - len(records)),
@@ -110,17 +109,36 @@ def _arm_row(arm: str, label: str, records: Sequence[Record], tasks: Mapping[str
         "n_eff": found.n_eff,
         "method": found.method,
         "scope": "tasks-like-these",
+        "n_groups": found.n_groups,
+        "failure_bound": _failure_bound(found),
+        "partial_credit": _partial_credit(records),
         "pass_at": {k: each.mean for k, each in pass_at.items()},
         "pass_at_ci": {k: _interval(each) for k, each in pass_at.items()},
+        "pass_at_n_eff": {k: each.n_eff for k, each in pass_at.items()},
         "pass_hat": {k: each.mean for k, each in pass_hat.items()},
         "pass_hat_ci": {k: _interval(each) for k, each in pass_hat.items()},
+        "pass_hat_n_eff": {k: each.n_eff for k, each in pass_hat.items()},
         **_bounds(records, tasks),
         "distinct_trials": len({(record.task_id, record.reply_hash) for record in records if record.scored}),
     }
 
 
+def _partial_credit(records: Sequence[Record]) -> float | None:
+    """The mean over tasks of the weighted mean of grades: beside the rate, never in it."""
+    by_task: dict[str, list[float | None]] = {}
+    for record in records:
+        if record.scored:
+            by_task.setdefault(record.task_id, []).append(record.partial)
+    return _mean(map(_mean, by_task.values()))
+
+
 def _shown_ks(largest: int) -> list[int]:
     return sorted({*range(1, min(largest, SHOWN_K) + 1), *([largest] if largest else [])})
+
+
+def _failure_bound(found: Estimate) -> float | None:
+    """How many tasks like these may fail though all passed (the rule of three); None otherwise, and of one unit."""
+    return all_pass_bound(found.n_groups) if found.mean == 1 and found.n_groups > 1 else None
 
 
 def _interval(found: Estimate) -> list[float | None]:
@@ -132,14 +150,11 @@ def _counts(records: Sequence[Record]) -> dict[str, int]:
     return {verdict: verdicts[verdict] for verdict in ("passed", "failed", "invalid", "pending")}
 
 
-def _stopped(records: Iterable[Record]) -> bool:
-    """Whether a trial was cut off by the user or by the budget: it is owed, however few they are."""
-    return any(record.cause in STOPS for record in records)
-
-
-def _invalid_share(records: Sequence[Record]) -> float:
-    """Of nothing it is all: a run without records is not complete."""
-    return sum(record.verdict == "invalid" for record in records) / len(records) if records else 1.0
+def _is_whole(records: Sequence[Record], max_invalid: float) -> bool:
+    """Whether enough is scored, and nothing was cut off by the user or by the budget: that is owed, however few."""
+    invalid = sum(record.verdict == "invalid" for record in records)
+    stopped = any(record.cause in STOPS for record in records)
+    return invalid < len(records) and invalid / len(records) <= max_invalid and not stopped
 
 
 def _bounds(records: Sequence[Record], tasks: Mapping[str, Task]) -> dict[str, float | None]:
@@ -182,7 +197,13 @@ def _task_row(arm: str, task: Task, records: Sequence[Record]) -> dict[str, Any]
         "duration_ms_p50": median(durations) if durations else None,
         "passed_without_call": sum(record.tool_calls == 0 for record in passed) if task.expects == "act" else 0,
         "causes": dict(Counter(record.cause for record in records if record.cause)),
+        "partial": _mean(record.partial for record in scored),
     }
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
 
 
 def _class_rows(arm: str, records: Sequence[Record], tasks: Mapping[str, Task]) -> list[dict[str, Any]]:
@@ -193,7 +214,7 @@ def _class_rows(arm: str, records: Sequence[Record], tasks: Mapping[str, Task]) 
         mine = [record for record in records if record.task_id in chosen]
         scores = _scores(mine, chosen)
         found = estimate(scores, _groups(chosen, scores))
-        interval = {"ci_low": found.ci_low, "ci_high": found.ci_high}
+        interval = {"ci_low": found.ci_low, "ci_high": found.ci_high, "n_eff": found.n_eff, "method": found.method}
         rows.append(
             {"arm": arm, "class": expects, "n_tasks": len(chosen), **_counts(mine), "rate": found.mean, **interval}
         )
@@ -229,62 +250,13 @@ def _causes(records: Sequence[Record]) -> list[dict[str, Any]]:
     ]
 
 
-def _suspects(records: Sequence[Record]) -> list[dict[str, Any]]:
-    scored: dict[str, list[bool]] = {}
-    for record in records:
-        if record.passed is not None:
-            scored.setdefault(record.task_id, []).append(record.passed)
-    return [
-        {"task_id": task_id, "trials": len(passes), "reason": "no trial passed: check the task and its graders"}
-        for task_id, passes in scored.items()
-        if len(passes) >= SUSPECT_TRIALS and not any(passes)
-    ]
-
-
-def _warnings(
-    rows: Sequence[Mapping[str, Any]],
-    records: Sequence[Record],
-    tasks: Mapping[str, Task],
-    suspects: Sequence[Mapping[str, Any]],
-) -> list[str]:
-    found = [f"suspect task {each['task_id']}: no one of {each['trials']} scored trials passed" for each in suspects]
-    untouched = sum(row["passed_without_call"] for row in rows)
-    if untouched:
-        found.append(f"{untouched} trials passed without a call to the server: their tasks leak or can be guessed")
-    found += _changed(records)
-    found += _weak_tasks(records, tasks)
-    if 0 < len(tasks) < MIN_TASKS:
-        found.append(f"too few tasks for inference: {len(tasks)}; at least {MIN_TASKS} are needed, 20 are a start")
-    return found
-
-
 def _lost(transcripts: Sequence[str]) -> list[str]:
     if not transcripts:
         return []
-    return [f"{len(transcripts)} transcripts cannot be read, {transcripts[0]} first: the tools table lacks their calls"]
+    many = counted(len(transcripts), "transcript")
+    return [f"{many} cannot be read, {transcripts[0]} first: calls are missing in the tools table"]
 
 
 def _strange(count: int) -> list[str]:
-    return [f"{count} records belong to no trial of the run's plan and are left out"] if count else []
-
-
-def _changed(records: Sequence[Record]) -> list[str]:
-    """A rate over trials with different servers is no rate of one of them."""
-    found = []
-    for fault, what in (("tools_changed", "list of tools"), ("version_changed", "version")):
-        if count := sum(fault in record.server_faults for record in records):
-            found.append(f"{count} trials met a server with another {what} than the check before the run did")
-    return found
-
-
-def _weak_tasks(records: Sequence[Record], tasks: Mapping[str, Task]) -> list[str]:
-    calls: dict[str, list[int]] = {}
-    for record in records:
-        if record.passed and tasks[record.task_id].expects == "act":
-            calls.setdefault(record.task_id, []).append(record.tool_calls)
-    weak = [task_id for task_id, counts in calls.items() if max(counts) <= 1]
-    if not calls or len(weak) <= WEAK_SHARE * len(calls):
-        return []
-    return [
-        f"{len(weak)} of {len(calls)} tasks with passes need at most one call: the suite tests little of the server"
-    ]
+    belong = "record belongs", "records belong"
+    return [f"{counted(count, *belong)} to no trial of the run's plan: left out"] if count else []

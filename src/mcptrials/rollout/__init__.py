@@ -4,7 +4,7 @@ from mcptrials.rollout.bench import ArmBench, Bench, Promised, TaskBench
 from mcptrials.rollout.clock import TrialClock
 from mcptrials.rollout.log import TrialLog
 from mcptrials.rollout.recording import Ended
-from mcptrials.rollout.rollout import attempt, grade, run_trial
+from mcptrials.rollout.rollout import attempt, run_trial
 
 __all__ = [
     "ArmBench",
@@ -15,6 +15,5 @@ __all__ = [
     "TrialClock",
     "TrialLog",
     "attempt",
-    "grade",
     "run_trial",
 ]

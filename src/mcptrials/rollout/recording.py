@@ -10,7 +10,7 @@ from mcptrials.record import GradeRecord, Record
 from mcptrials.rollout.bench import Bench, Promised
 from mcptrials.rollout.log import TrialLog
 from mcptrials.transcript import Transcript
-from mcptrials.trial import Decision, Grade, Outcome, Trial
+from mcptrials.trial import Decision, Grade, Outcome, Trial, partial_credit
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,8 @@ def _verdict(ended: Ended) -> dict[str, Any]:
         "cause": decision.cause,
         "error": ended.error,
         "answer": outcome.answer if outcome else None,
+        "framing": outcome.framing if outcome else None,
+        "partial": partial_credit(ended.grades),
         "state": outcome.state if outcome else {},
         "stop": outcome.stop if outcome else None,
         "graders": tuple(_grade_record(grade) for grade in ended.grades),

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from mcptrials import answer
 from mcptrials.environment import LiveServers
-from mcptrials.errors import GraderError, HarnessError, ServerError, TrialError, boundary, describe
+from mcptrials.environment.remains import inode
+from mcptrials.errors import HarnessError, ServerError, TrialError, boundary
 from mcptrials.events import FinalAnswer, ServerExited
+from mcptrials.grading import grade_all
 from mcptrials.models.patient import Patient
-from mcptrials.protocols import GradeInput, Grader, HostContext, HostResult, Place, ServerChannel
+from mcptrials.protocols import GradeInput, HostContext, HostResult, Place, ServerChannel
 from mcptrials.record import Record
 from mcptrials.rollout.bench import ArmBench, Bench, TaskBench
 from mcptrials.rollout.live import StillRunning
@@ -17,7 +19,6 @@ from mcptrials.rollout.log import TrialLog
 from mcptrials.rollout.recording import Ended, make_record
 from mcptrials.rollout.spares import Spares
 from mcptrials.rollout.stage import Stage, stage
-from mcptrials.task import GraderSpec
 from mcptrials.trial import SERVER_STOPS, Decision, Grade, Outcome, StateValue, Trial, decide
 
 _NOT_REPLAYED = StateValue(error="the reference was not replayed")
@@ -54,8 +55,7 @@ async def attempt(
             async with stage(trial, bench, log, spares) as here:
                 outcome = await _play(trial, bench, log, here, played)
                 outcome = _with_state(outcome, await _read_state(task, log, here.place))
-            given = GradeInput(task.task, outcome, log.transcript)
-            grades = [grade(spec, grader, given) for spec, grader in task.graders]
+                grades = await grade_all(task.graders, _given(task, outcome, log, here.place))
             ended = Ended(outcome, grades, _decide(task, outcome, grades, log))
     except TrialError as failure:
         log.failed(failure)
@@ -163,23 +163,10 @@ def _with_state(outcome: Outcome, state: Mapping[str, StateValue]) -> Outcome:
     return outcome.model_copy(update={"state": {**outcome.state, **state}})
 
 
-def grade(spec: GraderSpec, grader: Grader, given: GradeInput) -> Grade:
-    """A grader that fails has not graded: None with the reason, never a failed trial."""
-    gate = grader.default_gate if spec.gate is None else spec.gate
-    try:
-        with boundary(GraderError, "grader_error", f"grader {spec.label!r} failed"):
-            judgement = grader.grade(given)
-    except GraderError as exc:
-        return Grade(type=spec.type, name=spec.label, value=None, gate=gate, reason=describe(exc), hash=spec.hash)
-    return Grade(
-        type=spec.type,
-        name=spec.label,
-        value=judgement.value,
-        gate=gate,
-        reason=judgement.reason,
-        evidence=judgement.evidence,
-        hash=spec.hash,
-    )
+def _given(task: TaskBench, outcome: Outcome, log: TrialLog, place: Place) -> GradeInput:
+    """What the trial left, before its directory is gone."""
+    left = place.trial_dir if place.inode in (None, inode(place.trial_dir)) else None
+    return GradeInput(task.task, outcome, log.transcript, left, place.project_dir, place.trial_dir.parent)
 
 
 def _decide(task: TaskBench, outcome: Outcome, grades: Sequence[Grade], log: TrialLog) -> Decision:

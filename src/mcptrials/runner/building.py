@@ -145,7 +145,7 @@ class Workshop:
             return
         benches = [self.task_bench(task) for task in self.suite.tasks]
         idle = await self.passing_idly([bench for bench in benches if bench.task.expects not in RESTRAINED])
-        refuse_broken(unfit_answers(benches) | found_broken(self.project, benches) | idle)
+        refuse_broken(await unfit_answers(benches) | found_broken(self.project, benches) | idle)
 
     async def passing_idly(self, benches: Sequence[TaskBench]) -> dict[str, str]:
         """By task, what passes it though nothing is done."""

@@ -10,10 +10,12 @@ from mcptrials import excerpt, plugins
 from mcptrials.errors import UsageError
 from mcptrials.events import Event
 from mcptrials.graders.changes import CHANGES
+from mcptrials.grading import grade_all
 from mcptrials.presentation import RawTool, read_only
 from mcptrials.protocols import Endpoint, GradeInput, Host
-from mcptrials.rollout import ArmBench, Bench, Ended, TaskBench, TrialLog, attempt, grade
+from mcptrials.rollout import ArmBench, Bench, Ended, TaskBench, TrialLog, attempt
 from mcptrials.runner.preflight import NoWire
+from mcptrials.runner.standins import SLOW
 from mcptrials.task import Task
 from mcptrials.transcript import CallMade, Transcript
 from mcptrials.trial import StateValue, Trial, decide
@@ -148,10 +150,10 @@ class Rehearsal:
         for task in tasks:
             own = list(islice(made, len(task.reference.calls if task.reference else ())))
             transcript = Transcript(event for each in own for event in (each.call, each.answer) if event)
-            found.append(Played(task, self._graded(task, together.ended, transcript), transcript))
+            found.append(Played(task, await self._graded(task, together.ended, transcript), transcript))
         return found
 
-    def _graded(self, task: Task, ended: Ended, transcript: Transcript) -> Ended:
+    async def _graded(self, task: Task, ended: Ended, transcript: Transcript) -> Ended:
         """What a reference comes to by its part of a longer play."""
         if ended.outcome is None or task.reference is None:
             return ended
@@ -159,8 +161,8 @@ class Rehearsal:
         state = {**ended.outcome.state, **bench.reference_state}
         change = {"answer": answer, "framing": "missing" if answer is None else "tagged", "state": state}
         outcome = ended.outcome.model_copy(update=change)
-        given = GradeInput(bench.task, outcome, transcript)
-        grades = [grade(spec, grader, given) for spec, grader in bench.graders]
+        given = GradeInput(bench.task, outcome, transcript, None, bench.environment.project_dir)
+        grades = await grade_all(bench.graders, given)
         return Ended(outcome, grades, decide(outcome, grades, bench.task.combine))
 
     def may_only_read(self, task: Task) -> bool:
@@ -181,9 +183,13 @@ class Rehearsal:
         return [name for name in properties if name not in given] if isinstance(properties, Mapping) else []
 
     def only_reads(self, played: Played) -> bool:
-        """Whether all tools that it called declare to change nothing, and nothing on the disk has changed."""
+        """Whether all tools that it called declare to change nothing, and nothing on the disk has changed.
+
+        A task whose grader looks at the trial's directory by itself needs one of its own, and counts as writing.
+        """
         calls = [made.call for made in played.transcript.calls]
-        return not self.writes(played) and all((call.server, call.tool) in self._reading for call in calls)
+        looks = any(spec.type in SLOW for spec in played.task.graders)
+        return not (looks or self.writes(played)) and all((each.server, each.tool) in self._reading for each in calls)
 
     async def play_together(self, alike: Sequence[TaskBench], host: Host) -> Played:
         """What a host does, whatever its task is, with all that the graders of some tasks of one world ask for."""

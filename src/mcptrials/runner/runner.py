@@ -108,7 +108,7 @@ async def _go_on(
             if writer.left:
                 listener.warn(f"trial directories that may be left of a killed run were not removed: {writer.left}")
             trials = _plan(workshop, manifest)
-            rest = owed(trials, beginning.attempts())
+            rest = owed(trials, [*beginning.recorded(), *beginning.attempts()])  # grading again makes none owed
             if not rest:
                 listener.notice(f"run {beginning.run_id} owes no trial")
                 return RunResult(beginning, stopped=False)

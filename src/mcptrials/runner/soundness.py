@@ -7,10 +7,11 @@ from pathlib import Path
 from mcptrials import excerpt
 from mcptrials.encoding import canonical_hash, dump_text, parse_json
 from mcptrials.errors import UsageError
+from mcptrials.grading import grade_all
 from mcptrials.project import Project
 from mcptrials.protocols import GradeInput
 from mcptrials.redaction import Redactor
-from mcptrials.rollout import TaskBench, grade
+from mcptrials.rollout import TaskBench
 from mcptrials.runner.manifest import server_hashes
 from mcptrials.store.disk import write_whole
 from mcptrials.task import Task
@@ -59,7 +60,7 @@ def found_broken(project: Project, benches: Iterable[TaskBench]) -> dict[str, st
     return broken
 
 
-def unfit_answers(benches: Iterable[TaskBench]) -> dict[str, str]:
+async def unfit_answers(benches: Iterable[TaskBench]) -> dict[str, str]:
     """References whose answer their own task does not take."""
     found = {}
     for bench in benches:
@@ -68,7 +69,7 @@ def unfit_answers(benches: Iterable[TaskBench]) -> dict[str, str]:
             continue
         outcome = Outcome(answer=reference.answer, framing="tagged", stop="answer")
         given = GradeInput(bench.task, outcome, Transcript())
-        grades = [grade(*each, given) for each in bench.graders if each[0].type == _ANSWERS]
+        grades = await grade_all([each for each in bench.graders if each[0].type == _ANSWERS], given)
         refused = next((each for each in grades if each.gate and each.passed is False), None)
         if refused:
             found[bench.task.id] = f"its reference's answer fails grader {refused.name!r}: {refused.reason}"

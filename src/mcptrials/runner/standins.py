@@ -7,8 +7,9 @@ from typing import Literal
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.errors import HarnessError
 from mcptrials.graders.answer import match_answer
+from mcptrials.grading import grade_all
 from mcptrials.protocols import GradeInput, Place
-from mcptrials.rollout import TaskBench, grade
+from mcptrials.rollout import TaskBench
 from mcptrials.runner.preflight import no_wire
 from mcptrials.task import Suite, Task
 from mcptrials.transcript import Transcript
@@ -73,22 +74,25 @@ def _foreign(task: Task, right: str | None, suite: Suite, most: int) -> Iterator
             yield f"the answer of task {other.id}", answer
 
 
-def passes(
+async def passes(
     bench: TaskBench, answer: str | None, state: Mapping[str, StateValue], transcript: Transcript | None = None
 ) -> bool:
     """Whether an agent that left this behind passes."""
     framing: Literal["missing", "tagged"] = "missing" if answer is None else "tagged"
     outcome = Outcome(answer=answer, framing=framing, state={**state, **bench.reference_state}, stop="answer")
-    given = GradeInput(bench.task, outcome, transcript or Transcript())
-    grades = [grade(spec, grader, given) for spec, grader in bench.graders]
+    given = GradeInput(bench.task, outcome, transcript or Transcript(), None, bench.environment.project_dir)
+    grades = await grade_all(bench.graders, given)
     return decide(outcome, grades, bench.task.combine).verdict == "passed"
 
 
-def first_that_passes(
+async def first_that_passes(
     bench: TaskBench, answers: Sequence[Answer], state: Mapping[str, StateValue], transcript: Transcript | None = None
 ) -> str | None:
     """The name of the first answer that is taken."""
-    return next((name for name, answer in answers if passes(bench, answer, state, transcript)), None)
+    for name, answer in answers:
+        if await passes(bench, answer, state, transcript):
+            return name
+    return None
 
 
 async def idle_state(environment: Environment, bench: TaskBench, place: Place) -> dict[str, StateValue]:
@@ -110,7 +114,7 @@ async def passing_idly(benches: Sequence[TaskBench], suite: Suite, places: Trial
             await alike[0].environment.prepare(place)
             for bench in alike:
                 state = await idle_state(bench.environment, bench, place)
-                said = first_that_passes(bench, wrong_answers(bench.task, suite, QUICK_FOREIGN), state)
+                said = await first_that_passes(bench, wrong_answers(bench.task, suite, QUICK_FOREIGN), state)
                 found |= {bench.task.id: f"passes with {said} and without a call"} if said else {}
         except HarnessError:
             continue  # told by the check of the environment

@@ -1,5 +1,8 @@
 """Quantiles and tails of Student's t by scipy, which is loaded when the first is asked for."""
 
+NEGLIGIBLE_BEYOND = 6
+"""P(Z < -6) is 1e-9."""
+
 
 def t_quantile(p: float, df: float) -> float:
     """The value that a t variable with `df` degrees of freedom stays below with probability `p`.
@@ -28,4 +31,6 @@ def t_power(shift: float, df: float, critical: float) -> float:
     """The probability that a t variable with noncentrality `shift` lies outside [-critical, critical]."""
     from scipy.special import nctdtr  # noqa: PLC0415 - see above
 
-    return float(1 - nctdtr(df, shift, critical) + nctdtr(df, shift, -critical))
+    # The far tail holds less than P(Z < -shift); scipy gives NaN for some of what is as small as that.
+    far = nctdtr(df, shift, -critical) if abs(shift) < NEGLIGIBLE_BEYOND else float(shift < 0)
+    return float(1 - nctdtr(df, shift, critical) + far)

@@ -22,6 +22,24 @@ def write_whole(path: Path, content: bytes) -> None:
     _sync_folder(path.parent)
 
 
+def write_new(path: Path, content: bytes) -> None:
+    """A file that is there whole or not at all.
+
+    Raises:
+        FileExistsError: there is one of that name, which stays.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
 def _sync_folder(folder: Path) -> None:
     if os.name != "nt":  # a directory cannot be opened there
         sync(folder)

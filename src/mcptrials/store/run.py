@@ -14,6 +14,7 @@ from mcptrials.events import Event, parse_event
 from mcptrials.matrix import first_scored, plan
 from mcptrials.record import SCHEMA_VERSION, Record
 from mcptrials.source import nearest
+from mcptrials.store.grades import chosen_grades, read_grades
 from mcptrials.task import MAX_TRIALS, Split, Task
 from mcptrials.transcript import CallMade, Transcript
 from mcptrials.trial import Arm, Trial
@@ -42,15 +43,20 @@ def _problem(exc: Exception) -> str:
 
 
 class Run:
-    """A run on disk: its frozen manifest, its records, its transcripts."""
+    """A run on disk: its frozen manifest, its records with the newest grades, its transcripts."""
 
-    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, manifest: dict[str, Any], grades: int = 0) -> None:
         self.folder, self.manifest = folder, manifest
+        self.grades = grades
+        """Which of its grades are read: those of file `grades/<n>.jsonl`; 0 are those of the run itself."""
 
     @classmethod
-    def load(cls, folder: str | Path) -> "Run":
-        """Raises:
-        UsageError: no run folder, or one of a later version.
+    def load(cls, folder: str | Path, grades: int | None = None) -> "Run":
+        """Args:
+            grades: which grades to read, 0 for those of the run itself; by default the newest.
+
+        Raises:
+            UsageError: no run folder, one of a later version, or no such grades.
         """
         folder = Path(folder)
         try:
@@ -64,7 +70,7 @@ class Run:
             raise UsageError("this is no manifest of a run", where=where, hint="restore the file")
         if manifest["schema_version"] > SCHEMA_VERSION:
             raise UsageError("the run was made by a later version", where=where, hint="update mcptrials")
-        run = cls(folder, manifest)
+        run = cls(folder, manifest, chosen_grades(folder, grades))
         try:
             _Stated.model_validate(manifest)
             _ = run.arms
@@ -97,7 +103,14 @@ class Run:
         return any(arm.model.startswith("scripted:") for arm in self.arms.values())
 
     def attempts(self) -> Iterator[Record]:
-        """Every record, also those of attempts that were not scored. A torn last line is ignored."""
+        """Every record, also those of attempts that were not scored."""
+        later = read_grades(self.folder, self.grades)
+        for record in self.recorded():
+            said = later.get(record.key)
+            yield record.regraded(said) if said else record
+
+    def recorded(self) -> Iterator[Record]:
+        """Every record as it was first graded. A torn last line is ignored."""
         for path in sorted((self.folder / "records").glob("*.jsonl"), key=_writer_number):
             lines = path.read_bytes().split(b"\n")
             for number, line in enumerate(lines[:-1], 1):
@@ -142,7 +155,11 @@ class Run:
         Raises:
             UsageError: the transcript is missing or damaged.
         """
-        return Transcript(_events(self.folder / record.transcript))
+        return Transcript(list(self.events(record)))
+
+    def events(self, record: Record) -> Iterator[Event]:
+        """The same, read while they are asked for."""
+        return _events(self.folder / record.transcript)
 
     def calls(self, record: Record) -> tuple[CallMade, ...]:
         """A trial's tool calls, for which its other events need not be understood.

@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from mcptrials.events import ModelRequest
-from mcptrials.record import Record
+from mcptrials.record import Record, Verdicts
 from mcptrials.redaction import Shape
 from mcptrials.task import Task
 
@@ -65,6 +65,12 @@ def event_shape(kind: type[BaseModel]) -> Shape:
 def record_shape() -> Shape:
     """Of a record."""
     return _fields(Record, _RECORD_IDS) | {"params": {"*": {}}}
+
+
+@cache
+def verdicts_shape() -> Shape:
+    """Of a line of grades."""
+    return _fields(Verdicts, _RECORD_IDS)
 
 
 @cache
