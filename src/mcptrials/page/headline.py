@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcptrials.page.wording import counted, interval, percent, points, points_interval, side_names, some
-from mcptrials.report.summary import MIN_TASKS
+from mcptrials.report.cautions import MIN_TASKS
 
 Row = Mapping[str, Any]
 _SCOPES = {"tasks-like-these": "on tasks like these", "these-tasks": "on exactly these tasks"}
