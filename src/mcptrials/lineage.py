@@ -25,7 +25,8 @@ else:
         raise ProcessLookupError(pid, limit, limits)  # as of one that is gone
 
 
-_RLIMIT_LOCKS = 10
+MARKED_LIMIT = 10
+"""RLIMIT_LOCKS, which has no name in Python."""
 _NO_LIMIT = -1
 _PROC = Path("/proc")
 _CHUNK = 1 << 16
@@ -33,6 +34,7 @@ _PID_BITS = 22
 """Of the largest process id on Linux."""
 _ROUNDS = 100
 """What is being ended may start another process meanwhile; it is ended when a round finds none that is new."""
+_PROBES = 3
 _LOOKS = 30
 """Of which some may be for nothing: a process that waits for a disk does not end."""
 _QUIET_S = 0.3
@@ -42,7 +44,12 @@ _QUIET_S = 0.3
 def mark(pid: int, root: Path) -> None:
     """Makes a process, just started for the run with this directory, and all that it will start recognisable."""
     with suppress(OSError, ValueError):  # it is gone, or not ours to limit
-        prlimit(pid, _RLIMIT_LOCKS, (_number(root) << _PID_BITS | pid, _NO_LIMIT))
+        prlimit(pid, MARKED_LIMIT, (run_mark(root) | pid, _NO_LIMIT))
+
+
+def run_mark(root: Path) -> int:
+    """What the marks of all processes of a run have in common, beside which each has the id of its server's process."""
+    return _number(root) << _PID_BITS
 
 
 def end_descent(pid: int, root: Path, own_dir: Path) -> int:
@@ -51,7 +58,7 @@ def end_descent(pid: int, root: Path, own_dir: Path) -> int:
     Args:
         own_dir: a directory that the environment of that process names, and of no other.
     """
-    number, name = _number(root) << _PID_BITS | pid, os.fsencode(own_dir)
+    number, name = run_mark(root) | pid, os.fsencode(own_dir)
 
     def belongs(each: int) -> bool:
         limit = _limit(each)
@@ -65,13 +72,13 @@ def end_descent(pid: int, root: Path, own_dir: Path) -> int:
 
 def end_marked(pid: int, root: Path) -> int:
     """Ends a marked process with what it started since; gives how many they were."""
-    number = _number(root) << _PID_BITS | pid
+    number = run_mark(root) | pid
     return _end(lambda each: _limit(each) == number)
 
 
 def count_descent(pid: int, root: Path) -> int:
     """How many processes a marked one is with those that it started since."""
-    number = _number(root) << _PID_BITS | pid
+    number = run_mark(root) | pid
     return sum(_limit(each) == number for each in _pids())
 
 
@@ -84,14 +91,31 @@ def end_run(root: Path) -> int:
 def _end(belongs: Callable[[int], bool]) -> int:
     ended: set[int] = set()
     for _ in range(_ROUNDS):
-        found = {pid for pid in _pids() if belongs(pid) and _runs(pid)} - {os.getpid()}
+        newest = _newest()
+        found = {pid for pid in _pids() if belongs(pid) and _runs(pid) and _kill(pid)}
+        # What forks and goes faster than all processes can be looked at is one of those that came meanwhile.
+        for _ in range(_PROBES):
+            found |= {pid for pid in range(_newest(), newest, -1) if belongs(pid) and _kill(pid)}
         if not found - ended:
             break
         ended |= found
-        for pid in found:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
     return len(ended)
+
+
+def _kill(pid: int) -> bool:
+    """Whether it was another's than this process."""
+    if pid == os.getpid():
+        return False
+    with suppress(OSError):
+        os.kill(pid, signal.SIGKILL)
+    return True
+
+
+def _newest() -> int:
+    """The id that was given last, as /proc/loadavg ends with it (proc(5)); 0 where that is not told."""
+    with suppress(OSError, ValueError):
+        return int((_PROC / "loadavg").read_bytes().split()[-1])
+    return 0
 
 
 def _number(root: Path) -> int:
@@ -107,7 +131,7 @@ def _pids() -> list[int]:
 def _limit(pid: int) -> int:
     """-1 where there is none, or for a process that is gone or another user's."""
     try:
-        return prlimit(pid, _RLIMIT_LOCKS)[0]
+        return prlimit(pid, MARKED_LIMIT)[0]
     except OSError:
         return -1
 

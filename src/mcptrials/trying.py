@@ -3,19 +3,23 @@
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from mcptrials.counting import counted
 from mcptrials.errors import UsageError
+from mcptrials.planning.chance import Chances, Experiment
+from mcptrials.planning.ground import group_sizes
+from mcptrials.planning.noise import ASSUMED
 from mcptrials.project import Project, ProjectConfig
 from mcptrials.project.checks import load_overrides
 from mcptrials.record import Record
 from mcptrials.source import nearest
-from mcptrials.stats import PairedComparison, PairedDesign, compare_paired, minimal_detectable_effect
+from mcptrials.stats import PairedComparison, compare_paired
 from mcptrials.stats.paired import FEWEST_UNITS
 from mcptrials.store import find_run
 from mcptrials.task import Task
@@ -23,6 +27,7 @@ from mcptrials.trial import Arm, Trial
 
 CHANGED = "changed"
 OVERRIDES = "overrides.yaml"
+POWER = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +153,18 @@ class Blocks:
         return compare_paired(scores[base], scores[changed], groups)
 
 
-def detectable(tasks: Sequence[Task], trials: Sequence[Trial], groups: Mapping[str, str]) -> str:
-    """What a plan of two arms can detect, said before it costs anything."""
-    units = len({groups.get(task.id, (task.id,)) for task in tasks})
-    if units < FEWEST_UNITS:
-        noun = "groups" if groups else "tasks"
-        return f"{units} {noun} can never decide: the test needs {FEWEST_UNITS} that differ; look at the transcripts"
+def detectable(tasks: Sequence[Task], trials: Sequence[Trial], seed: int) -> str:
+    """What a plan of two arms can detect, said before it costs anything: as `mcptrials power` says it."""
     per_task = max(1, round(len(trials) / len(tasks) / 2))
-    found = minimal_detectable_effect(PairedDesign(trials=(per_task, per_task)), units)
-    return (
-        f"{units} tasks x {per_task} trials detect about {100 * found:.0f} points at 80 % power (usual noise assumed)"
-    )
+    plan = Experiment(group_sizes(tasks), per_task, ASSUMED)
+    units, grouped = len(plan.sizes), len(plan.sizes) < len(tasks)
+    what = counted(units, "group of tasks", "groups of tasks") if grouped else counted(units, "task")
+    if not plan.can_decide:
+        return f"{what} can never decide: the test needs {FEWEST_UNITS} that differ; look at the transcripts"
+    found = Chances(seed).detectable(plan, POWER)
+    if found is None:
+        return f"{what} x {counted(per_task, 'trial')} detect no difference at 80 % power (usual noise assumed)"
+    return f"{what} x {counted(per_task, 'trial')} detect {100 * found:.0f} points at 80 % power (usual noise assumed)"
 
 
 def expected_tokens(project: Project, arms: Iterable[Arm], n_trials: int) -> str | None:

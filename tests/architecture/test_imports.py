@@ -42,7 +42,9 @@ def test_what_needs_no_command_imports_no_command(words: list[str]) -> None:
 
 
 def test_reading_runs_needs_neither_protocol_nor_providers() -> None:
-    found = imported_by(f"import mcptrials.cli.show, mcptrials.report, mcptrials.store; {MODULES_AFTER}")
+    found = imported_by(
+        f"import mcptrials.cli.report, mcptrials.cli.show, mcptrials.report, mcptrials.store; {MODULES_AFTER}"
+    )
     assert not found & {"mcp", "mcp_types", "openai", "httpx", "httpx2", "xllamacpp"}
 
 

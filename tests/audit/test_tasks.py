@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shop_project import call, plays, shop, task
+from tests.shop_project import call, plays, shop, task, write_shop
 
 from mcptrials.audit import check_project
 from mcptrials.errors import UsageError
@@ -27,7 +27,12 @@ GOOD = [
     task("cents", [TOTAL], "1250", call("get_order", id=1)),
     task("ship", [SENT, {"type": "exact_answer", "expected": "sent"}], "sent", call("list_orders"), SHIP),
     task(
-        "missing", [{"type": "exact_answer", "expected": "none"}], "none", call("get_order", id=9), expects="not_found"
+        "missing",
+        [{"type": "exact_answer", "expected": "none"}],
+        "none",
+        call("get_order", id=9),
+        expects="not_found",
+        prompt="Who ordered 9? If there is no such order, reply: none",
     ),
     task("sum", [{"type": "exact_answer", "expected": "7"}], "7", expects="abstain"),
     task("equal", [{"type": "state_equals_reference", "ignore": ["*.changed_at"]}], None, SHIP),
@@ -81,7 +86,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_each_way_of_being_broken_is_told_with_its_reason(tmp_path: Path, name: str) -> None:
+def test_each_way_of_being_broken_is_told_with_its_reason(tmp_path: Path, name: str) -> None:  # C58, C60
     broken, why = BROKEN[name]
     status, reasons = rows(tmp_path, [GOOD[0], broken])["t"]
     assert status == "broken"
@@ -202,6 +207,17 @@ def test_each_planted_fault_names_the_tasks_that_notice_it(tmp_path: Path) -> No
         ("write not done", "set_status", None): ["ship"],
         ("write elsewhere", "set_status", None): ["ship"],
     }
+
+
+def test_a_tool_that_says_nothing_of_itself_and_leaves_no_trace_is_taken_to_read(tmp_path: Path) -> None:
+    folder = write_shop(tmp_path, SPOTS)
+    server = (folder / "shop.py").read_text()
+    (folder / "bare.py").write_text(server.replace("annotations=READS, ", "").replace("annotations=WRITES, ", ""))
+    project = shop(folder, SPOTS, servers={"shop": {"python": "./bare.py:make"}})
+    found = check_project(project, (), offline=True, notice=lambda _: None).faults
+    kinds = {tool: {row["fault"] for row in found if row["tool"] == tool} for tool in ("get_order", "set_status")}
+    assert kinds["get_order"] == {"wrong row", "truncated page", "stale read"}
+    assert kinds["set_status"] == {"write not done", "write elsewhere"}
 
 
 def test_a_suite_that_looks_at_less_notices_less(tmp_path: Path) -> None:

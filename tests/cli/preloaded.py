@@ -15,7 +15,8 @@ from tests.cli.tiny_project import Ended, environment
 
 FORKER = """
 import gc, json, os, sys
-import mcptrials.cli.check, mcptrials.cli.run, mcptrials.cli.show, mcptrials.hosts.loop, mcptrials.models.scripted
+import mcptrials.cli.check, mcptrials.cli.power, mcptrials.cli.report, mcptrials.cli.run, mcptrials.cli.show
+import mcptrials.hosts.loop, mcptrials.models.scripted
 import mcptrials.graders.exact_answer, mcptrials.servers.session, mcptrials.servers.stdio, scipy.special
 from mcptrials.cli import main
 

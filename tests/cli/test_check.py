@@ -74,7 +74,7 @@ def test_a_sound_project_passes_with_a_line_for_each_thing(sound: Path, commands
         r"ok +exact +for scripted:script\.yaml: 5 ok, 0 adapted, 0 rejected",
         r"ok +gemini +not used here: 5 ok",
         r"ok +scripted:script\.yaml +costs nothing; not asked",
-        r"ok +run +4 trials: tasks 1, arms 2",
+        r"ok +run +4 trials: 1 task by 2 arms",
         r"ok +bounds +at most 80 model requests and about 800,000 tokens",
         r"\n\d+ ok, 0 warnings, 0 failed\n$",
     ):
@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_read_is_a_usage_error(tmp_path: Path, commands: P
     assert commands.run(folder, "check", "--set", "trials=1", "--model", "nonsense").code == 2
 
 
-def test_a_task_that_passes_when_nothing_is_done_is_named(tmp_path: Path, commands: Preloaded) -> None:
+def test_a_task_that_passes_when_nothing_is_done_is_named(tmp_path: Path, commands: Preloaded) -> None:  # C58
     (tmp_path / "state.txt").write_text("as it was")
     read = {"type": "state_check", "read": {"file": "{trial_dir}/state.txt"}}
     tasks = [
@@ -126,14 +126,15 @@ def test_a_task_that_passes_when_nothing_is_done_is_named(tmp_path: Path, comman
         {"id": "works", "prompt": "x", "graders": [read | {"expected": "as it should be"}]},
         {"id": "meant", "prompt": "x", "graders": [read | {"expected": "as it was"}], "noop_should_pass": True},
         {"id": "refusal", "prompt": "x", "expects": "abstain", "graders": [{"type": "no_tool_call"}]},
-        asks("shrug", "I do not know."),
-        asks("both", graders=[*asks("x")["graders"], read | {"expected": "as it was"}], combine="any"),
+        asks("shrug", "I do not know.", prompt="Who paints the fence?"),
+        asks("both", graders=[*asks("x")["graders"], read | {"expected": "as it was"}], combine="any", prompt="y"),
     ]
     environment = {"files": {"../state.txt": "{trial_dir}/state.txt"}}
     server = {"shop": listing(tmp_path, [tool()])}
     folder = make_project(tmp_path / "p", tasks, {"default": adds("5")}, servers=server, environment=environment)
     data = check(commands, folder)
     found = {line["subject"]: (line["level"], line["what"]) for line in data["lines"] if line["section"] == "tasks"}
+    assert found.pop("classes")[0] == "warn"
     nothing = "passes with no answer and without a call"
     assert "4 without a reference" in found.pop("references")[1]
     assert found.pop("tasks") == (
@@ -202,13 +203,13 @@ def test_misbehaviour_is_told_line_by_line_and_only_broken_musts_fail(tmp_path: 
     noisy = said(data, "warn", subject="noisy")
     assert "2 lines on its stdout are no messages; strict hosts refuse it: Server started ✓" in noisy
     assert any(line.startswith("did not exit when its input ended; it was terminated after 2.") for line in noisy)
-    assert "left 1 processes running; they were killed" in noisy
+    assert "left 1 process running, until killed" in noisy
     assert "tool 'has space': a name should be 1 to 128 letters, digits and _ . -" in said(
         data, "warn", subject="twice"
     )
     assert said(data, "warn", subject="shuffling") == ["listed the same tools in another order the second time"]
     assert said(data, "warn", subject="accepting") == [
-        "1 tools have no description: a",
+        "1 tool without description: a",
         "a call of a tool it does not have is answered as if it were right",
         "a call of 'a' with missing arguments is answered as if it were right",
         "a call of 'a' with arguments of a wrong type is answered as if it were right",

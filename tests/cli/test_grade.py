@@ -77,7 +77,7 @@ def test_changed_graders_flip_verdicts_with_reasons_and_every_reader_takes_the_n
     screen = commands.run(folder, "grade", "r", "--only", "right")
     assert screen.code == 0
     assert "right 1: passed -> failed (wrong_answer)" in screen.out
-    assert "1 trials graded again, 1 keep their grades; 1 verdicts changed" in screen.out
+    assert "1 trial graded again, 1 as graded before; 1 verdict changed" in screen.out
     after = {record.task_id: record.passed for record in Run.load(run).records()}
     assert after == {"right": False, "strict": True}  # of the grades before, not of the run's own
 
@@ -154,7 +154,7 @@ def test_damaged_grades_are_an_error_that_names_the_file(tmp_path: Path, command
 
 def test_in_a_run_weights_make_partial_credit_and_rules_report_unless_they_gate(
     tmp_path: Path, commands: Preloaded
-) -> None:
+) -> None:  # C59
     (tmp_path / "checks.py").write_text(
         "print('loud')\ndef half(given):\n    return 0.5\ndef hash(given): return 'yes'\n"
     )

@@ -3,12 +3,14 @@
 import json
 import os
 import re
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.preloaded import Preloaded
-from tests.cli.tiny_project import COMMAND, adds, asks, environment, make_project, run_folder, tiny_server
+from tests.cli.tiny_project import COMMAND, SERVER, adds, asks, environment, make_project, run_folder, tiny_server
 
 HOSTILE = (
     "\x1b[2J\x1b]0;owned\x07\x1b[31mred "
@@ -84,6 +86,16 @@ def test_a_reader_that_has_seen_enough_ends_nothing_badly(folder: Path) -> None:
             assert process.wait(timeout=60) == 0
 
 
+def test_what_a_server_wrote_to_stderr_is_shown_though_it_ended_well(tmp_path: Path, commands: Preloaded) -> None:
+    start = f"echo 'no cache, slow mode' >&2; exec {shlex.join([sys.executable, str(SERVER)])}"
+    # A path inside a shell's text is not seen as one that the server has to read.
+    server = {"command": "sh", "args": ["-c", start], "sandbox": {"read": [str(SERVER.parent)]}}
+    make_project(tmp_path, [asks("plain")], {"plain": adds("5")}, servers={"tiny": server})
+    assert commands.run(tmp_path, "run", "--name", "one").code == 0
+    page = commands.run(tmp_path, "show", "one", "plain").out
+    assert re.search(r"server tiny ended: closed, exit code 0; it wrote to stderr:\n +no cache, slow mode\n", page)
+
+
 def test_unknown_names_bring_the_nearest(folder: Path, commands: Preloaded) -> None:
     results = {name: commands.run(folder, *["show", *name.split()]) for name in ("onee", "one plane", "one hostile-9")}
     assert {result.code for result in results.values()} == {2}
@@ -97,7 +109,9 @@ def test_where_there_is_no_run_the_first_step_is_named(tmp_path: Path, commands:
     results = {"p": commands.run(tmp_path / "p", "show"), "no project": commands.run(tmp_path, "show")}
     assert {result.code for result in results.values()} == {2}
     assert re.search(r"runs: there is no run yet; start one: mcptrials run\n", results["p"].err)
-    assert re.search(r"mcptrials\.yaml: the file does not exist; ", results["no project"].err)
+    assert re.search(
+        r"mcptrials\.yaml: there is no project file; make one with: mcptrials init", results["no project"].err
+    )
 
 
 def test_lost_and_torn_transcripts_cost_no_table(folder: Path, tmp_path: Path, commands: Preloaded) -> None:
@@ -111,7 +125,7 @@ def test_lost_and_torn_transcripts_cost_no_table(folder: Path, tmp_path: Path, c
     data = result.document["data"]
     assert data["totals"]["passed"] == 2
     assert {tool["name"]: tool["calls"] for tool in data["tools"]} == {"say": 2, "add": 1}
-    warning = f"1 transcripts cannot be read, transcripts/{first.name} first: the tools table lacks their calls"
+    warning = f"1 transcript cannot be read, transcripts/{first.name} first: calls are missing in the tools table"
     assert warning in result.document["warnings"]
     gone = commands.run(tmp_path, "show", "run", "plain-1")
     assert gone.code == 2
@@ -216,7 +230,7 @@ def test_records_of_no_trial_of_the_plan_are_left_out_and_counted(
         file.writelines(json.dumps(each) + "\n" for each in strange)
     result = commands.run(tmp_path, "show", "run", "--json")
     assert (result.code, result.document["data"]["totals"]["trials"]) == (0, 4)
-    assert "3 records belong to no trial of the run's plan and are left out" in result.document["warnings"]
+    assert "3 records belong to no trial of the run's plan: left out" in result.document["warnings"]
     assert commands.run(tmp_path, "show", "run", "other").code == 0
 
 

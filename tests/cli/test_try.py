@@ -71,7 +71,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory, commands: Preloaded) -> Any:
 def test_an_edited_description_gets_its_verdict(tried: Any) -> None:
     folder, ended = tried
     assert ended.code == 0
-    assert "8 tasks x 2 trials detect about" in ended.err
+    assert "8 tasks x 2 trials detect " in ended.err
     assert "block 1 of 2: 12.5 % -> 100.0 %, +87.5 points" in ended.err
     assert "changed minus base" in ended.out
     assert "BETTER: " in ended.out

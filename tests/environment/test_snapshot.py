@@ -101,3 +101,21 @@ def test_too_much_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(snapshot, "MAX_BYTES", 5)
     with pytest.raises(ReadError, match="holds more than"):
         take_snapshot(tmp_path)
+
+
+def test_what_cannot_be_looked_at_is_an_error_and_not_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a server could hide what it did in a folder whose path is longer than the system takes."""
+    monkeypatch.chdir(tmp_path)
+    for _ in range(20):
+        os.mkdir("n" * 250)  # noqa: PTH102 - relative to where we stand
+        os.chdir("n" * 250)
+    with pytest.raises(OSError, match="too long"):
+        take_snapshot(tmp_path)
+
+
+def test_folders_count_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "MAX_FILES", 3)
+    for number in range(4):
+        (tmp_path / str(number)).mkdir()
+    with pytest.raises(ReadError, match="more than 3 files"):
+        take_snapshot(tmp_path)

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 import mcptrials
 from mcptrials.errors import UsageError
-from mcptrials.graders.answer import KINDS, MAX_CHARS, Options, infer, match_answer
+from mcptrials.graders.answer import KINDS, MAX_CHARS, Options, expected_problem, infer, match_answer
 from mcptrials.graders.answer.options import FITS, NAMES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "answers.md").read_text("utf-8")
@@ -193,6 +193,11 @@ def test_deep_json_a_key_twice_and_nan_are_no_json() -> None:
         assert not match_answer('{"a": 1}', answer, "json").passed
     assert match_answer('{"a": 1}', '```json\n{"a": 1.0}\n```', "json").passed
     assert not match_answer("NaN", "NaN", "json").passed
+
+
+def test_a_pattern_that_is_too_long_for_its_time_limit_is_refused() -> None:
+    assert "too long" in str(expected_problem("9" * 5000, "regex", Options()))
+    assert not match_answer("9" * 5000, "9" * 5000 + "0", "regex").passed
 
 
 def test_a_pattern_that_explodes_is_given_up() -> None:

@@ -32,7 +32,7 @@ def verdicts(records: list[Record]) -> list[tuple[str, str | None]]:
     return [(record.verdict, record.cause) for record in records]
 
 
-def test_a_trial_passes_when_it_leaves_the_state_of_the_reference_however_it_came_to_it(tmp_path: Path) -> None:
+def test_a_trial_passes_when_it_leaves_the_state_of_the_reference_however_it_came_to_it(tmp_path: Path) -> None:  # C60
     detour = plays("done", call("list_orders"), call("set_status", id=1, status="x"), SHIP)
     other = plays("done", call("set_status", id=2, status="sent"))
     more = plays("done", SHIP, NOTE)

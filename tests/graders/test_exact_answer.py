@@ -58,6 +58,22 @@ def test_spellings_of_one_value_are_equal(expected: str, answer: str) -> None:
     assert judged(answer, expected=expected).value is True
 
 
+FORMATTED = ("$1,000", "1,000.00", "**1000**", "1000.", r"\textbf{1000}", " 1000 ", "1 000", "`1000`", "$1000$")
+OTHERS = ("1,0000", "10000", "-1000", "100", "1000 or 2000", "1000%", "one thousand and one")
+
+
+def test_the_form_of_a_number_does_not_count_and_its_value_does() -> None:  # C51
+    assert [each for each in FORMATTED if judged(each, expected="1000").value is not True] == []
+    assert [each for each in OTHERS if judged(each, expected="1000").value is not False] == []
+    assert judged("7", expected="007").value is False
+    assert judged("7", expected="007", kind="number").value is True
+
+
+def test_one_of_several_accepted_values_is_enough_and_between_them_is_wrong() -> None:  # C52
+    found = [judged(each, expected=["87.25", "87.73"]).value for each in ("87.25", "87.73 m", "87.5", "87.25 or 87.73")]
+    assert found == [True, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("expected", "answer"),
     [

@@ -75,7 +75,7 @@ def gone(pid_file: Path) -> bool:
 )
 def test_the_exit_code_of_a_command_decides_and_nothing_else_is_a_grade(
     tmp_path: Path, script: str, value: Any, reason: str
-) -> None:
+) -> None:  # C54
     judged = shell(tmp_path, script)
     assert (judged.value, type(judged.value)) == (value, type(value))
     assert judged.reason.startswith(reason)

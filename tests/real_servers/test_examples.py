@@ -8,6 +8,7 @@ import pytest
 from tests.real_servers.catalogue import EXAMPLES, SERVERS
 from tests.real_servers.evaluating import Evaluated, evaluate, require, write_json
 
+from mcptrials.audit import check_project
 from mcptrials.project import Project
 from mcptrials.record import Record
 from mcptrials.task import Task
@@ -61,6 +62,16 @@ def test_references_pass_and_doing_nothing_fails(name: str, split: str, tmp_path
     assert [task.id for task in tasks if not played[task.id].passed] == []
     assert [record.tool_errors for record in played.values()] == [0] * len(tasks)
     assert {task.id: idle[task.id].verdict for task in tasks} == {task.id: "failed" for task in tasks}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", NAMES)
+def test_each_suite_is_sound(name: str, tmp_path: Path) -> None:
+    [server] = [server for server in SERVERS if server.pinned_in.parent == EXAMPLES / name]
+    require(server)
+    found = check_project(Project.load(copied(name, tmp_path)), (), offline=True, notice=lambda _: None)
+    assert {row["task_id"]: row["reasons"] for row in found.tasks if row["status"] != "ok"} == {}
+    assert any(row["noticed_by"] for row in found.faults)
 
 
 FORBIDDEN = {

@@ -136,8 +136,33 @@ def test_a_suite_whose_tasks_need_one_call_is_called_weak(tmp_path: Path, calls:
     tasks = [task(name) for name in "abcd"]
     records = [record(name, 1, tool_calls=count) for name, count in zip("abcd", calls, strict=True)]
     warnings = summary(tmp_path, tasks, records, trials=1)["warnings"]
-    assert any("need at most one call: the suite tests little" in warning for warning in warnings) is weak
+    assert any("took at most one call: the suite tests little" in warning for warning in warnings) is weak
     assert "too few tasks for inference: 4; at least 5 are needed, 20 are a start" in warnings
+
+
+def test_every_interval_stands_beside_its_tasks_trials_and_effective_trials(tmp_path: Path) -> None:
+    """A class of one task has an interval for that task alone; groups are the units of the others."""
+    tasks = [*(task(f"t{i}", group=f"g{i // 2}") for i in range(8)), task("none", expects="abstain")]
+    records = [record(each.id, trial, "passed" if trial < 3 else "failed") for each in tasks for trial in (1, 2, 3)]
+    found = summary(tmp_path, tasks, records, trials=3)
+    [arm] = found["arms"]
+    assert (arm["n_tasks"], arm["n_groups"], arm["n_trials"], arm["failure_bound"]) == (9, 5, 27, None)
+    for key in ("pass_at", "pass_hat"):
+        assert [0 < n_eff <= 27 for n_eff in arm[f"{key}_n_eff"].values()] == [True] * 3
+    act, abstain = found["classes"]
+    assert (act["n_tasks"], act["method"]) == (8, "wilson_shrunk")
+    assert (abstain["n_tasks"], abstain["n_eff"], abstain["method"]) == (1, 3, "wilson_trials, this task only")
+
+
+@pytest.mark.parametrize(("groups", "bound"), [(20, 0.139108), (10, 0.258866), (1, None)])
+def test_an_arm_that_always_passes_says_what_may_still_fail(tmp_path: Path, groups: int, bound: float | None) -> None:
+    """1 - 0.05^(1/n), of independent units."""
+    tasks = [task(f"t{i}", group=f"g{i % groups}") for i in range(20)]
+    passing = [record(each.id, trial) for each in tasks for trial in (1, 2)]
+    [arm] = summary(tmp_path / "all", tasks, passing)["arms"]
+    assert arm["failure_bound"] == (None if bound is None else pytest.approx(bound, abs=1e-6))
+    [arm] = summary(tmp_path / "one", tasks, [record("t0", 1, "failed"), *passing[1:]])["arms"]
+    assert arm["failure_bound"] is None
 
 
 def test_copied_trials_are_counted_once(tmp_path: Path) -> None:

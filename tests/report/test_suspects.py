@@ -53,7 +53,7 @@ def test_a_task_that_nobody_passes_is_suspect_from_five_scored_trials_on(
 )
 def test_two_arms_that_agree_on_a_rejected_answer_may_be_right(
     tmp_path: Path, answers: list[str], arms: Any, suspect: int
-) -> None:
+) -> None:  # C52
     records = [
         record("a", n, "failed", arm=arm, answer=answer, graders=graded(False, "wrong"))
         for n, (answer, arm) in enumerate(zip(answers, arms, strict=True), 1)
@@ -78,7 +78,7 @@ def test_the_right_state_with_a_rejected_form_of_answer_is_told(
     assert found(tmp_path, records, "right_state") == ([("a", 1, 2)] if suspect else [])
 
 
-def test_passes_that_never_touched_the_server_are_told_where_a_call_was_expected(tmp_path: Path) -> None:
+def test_passes_that_never_touched_the_server_are_told_where_a_call_was_expected(tmp_path: Path) -> None:  # C50
     tasks = [task("a"), task("none", expects="abstain")]
     records = [record("a", 1, tool_calls=0), record("a", 2), record("none", 1, tool_calls=0)]
     assert found(tmp_path, records, "untouched", tasks) == [("a", 1, 2)]

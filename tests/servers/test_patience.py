@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 SPOKEN = """
 import os, sys
 from mcptrials.servers import faulty
-def call(self, number, name, given):
+def call(self, number, name, given, *_):
     os.write(1, WRITES)
     os._exit(CODE)
 faulty.Faulty.call = call
@@ -91,3 +91,33 @@ async def test_a_server_that_ends_in_a_call_is_lost_whatever_it_wrote(writes: st
             answer = await talk.session.call("echo", {"text": "x"}, 10)
     assert answer.status == "transport_lost"
     assert answer.ms < 5000
+
+
+MANY_VALUES = 1 << 20
+MANY = """
+import sys
+from mcptrials.servers import faulty
+def call(self, number, name, given, *_):
+    value = open("ANSWERS", "rb").read().splitlines()[int(given["text"])]
+    sys.stdout.buffer.write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"x":%s}}\\n' % (number, value))
+    sys.stdout.flush()
+    return []
+faulty.Faulty.call = call
+faulty.main([])
+"""
+
+
+async def test_an_answer_of_a_million_values_is_refused_before_they_are_made(tmp_path: Path) -> None:
+    """Three bytes of it would take 70 of memory; brackets and quotes in a text take no more than they are."""
+    made = {
+        "[" + "{}," * MANY_VALUES + "0]": "contract_violation",
+        "[" + "[]," * MANY_VALUES + "0]": "contract_violation",
+        "[" + '[""],' * MANY_VALUES + "0]": "contract_violation",
+        '"' + r"{[ \\ \" " * MANY_VALUES + '"': "ok",
+    }
+    (tmp_path / "answers").write_text("\n".join(made))
+    with anyio.fail_after(30):
+        async with talking(python(MANY.replace("ANSWERS", str(tmp_path / "answers"))), tmp_path) as talk:
+            found = [(await talk.session.call("echo", {"text": str(number)}, 20)).status for number in range(len(made))]
+    assert found == [*made.values()]
+    assert talk.breaches == ["too_many_values"] * 3

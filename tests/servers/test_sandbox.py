@@ -1,7 +1,11 @@
 """The sandbox of a server: what it can reach, how much it can use up, and what is said of that."""
 
+import fcntl
 import json
 import os
+import platform
+import resource
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +18,7 @@ import pytest
 from tests.cli.tiny_project import SERVER, adds, asks, make_project, records, run_folder
 from tests.servers.talking import Wire, talking
 
+from mcptrials import lineage
 from mcptrials.environment import TrialPlaces
 from mcptrials.errors import ServerError, UsageError
 from mcptrials.project import Project
@@ -24,9 +29,13 @@ from mcptrials.servers import landlock
 from mcptrials.servers.confinement import Confined
 from mcptrials.servers.sandbox import Sandbox
 from mcptrials.servers.stdio import StdioServer
+from mcptrials.servers.system_calls import filter_program
 
 pytestmark = pytest.mark.anyio
 needs_landlock = pytest.mark.skipif(landlock.abi() < landlock.MIN_ABI, reason="this kernel has no Landlock")
+needs_seccomp = pytest.mark.skipif(
+    landlock.abi() < landlock.MIN_ABI or not filter_program(), reason="this kernel filters no system calls"
+)
 
 TRIES = """
 import json, os, sys
@@ -41,6 +50,13 @@ def follow(path): link = os.environ['HOME'] + path.replace('/', '_'); os.symlink
 def empty(path): os.truncate(path, 0)
 def end(pid): os.kill(int(pid), 0)
 def spy(pid): open(f'/proc/{pid}/environ').read(1)
+def starve(pid): import resource; resource.prlimit(int(pid), resource.RLIMIT_NOFILE, (7, 7))
+def mark(pid): import resource; resource.prlimit(int(pid), 10, resource.getrlimit(10))
+def unmark(_): import resource; resource.setrlimit(10, (-1, -1))
+def save(_): import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (99, 99)); resource.prlimit(0, 0, (9, 9))
+def ask(pid): import resource; resource.prlimit(int(pid), 7)
+def keys(number): from ctypes import CDLL; CDLL(None).syscall(int(number), 11, -3, 0, 0) < 0 and 1 / 0
+def type(path): os.open(path, os.O_RDWR | os.O_NOCTTY)
 def run(path): os.spawnl(os.P_WAIT, path, path) == 0 or 1 / 0
 for line in sys.stdin:
     what, target = json.loads(line)
@@ -48,7 +64,7 @@ for line in sys.stdin:
         globals()[what](target)
         print('done', flush=True)
     except Exception as exc:
-        print(type(exc).__name__, flush=True)
+        print(exc.__class__.__name__, flush=True)
 """
 
 
@@ -194,6 +210,47 @@ async def test_a_server_cannot_look_into_the_processes_of_others(world: World) -
     assert answers == ["PermissionError", "PermissionError" if landlock.abi() >= 6 else "done"]
 
 
+@needs_seccomp
+async def test_a_server_sets_limits_of_itself_only_and_never_its_mark(world: World) -> None:
+    """Else it could have the run end any process of the user as one that the server started."""
+    with subprocess.Popen(["sleep", "60"]) as other:  # noqa: ASYNC220 - it only has to be there
+        before = resource.prlimit(other.pid, resource.RLIMIT_NOFILE)
+        tries = [(what, other.pid) for what in ("starve", "mark", "unmark", "ask", "save")]
+        answers = await tried(world.server(), world.place(), *tries)
+        assert answers == ["PermissionError", "PermissionError", "ValueError", "done", "done"]
+        assert resource.prlimit(other.pid, resource.RLIMIT_NOFILE) == before
+        assert other.poll() is None
+        other.kill()
+
+
+@needs_seccomp
+async def test_what_a_server_starts_is_marked_before_it_can_start_anything(world: World) -> None:
+    """Not only as soon as we get to it: its first process here is gone, and its second one's environment empty."""
+    look = "['sh', '-c', 'grep file.locks /proc/self/limits'], {}"
+    program = f"import os; os.fork() and os._exit(0); os.execve('/bin/sh', {look})"
+    place = world.place()
+    with anyio.fail_after(20):
+        async with world.server(program).open(place) as channel:
+            said = (await channel.receive()).decode()
+    assert int(said.split()[3]) & -(1 << 22) == lineage.run_mark(place.trial_dir.parent)
+
+
+@needs_seccomp
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="system calls have other numbers")
+async def test_a_server_reads_no_keys_of_the_user(world: World) -> None:
+    assert await tried(world.server(), world.place(), ("keys", 250)) == ["ZeroDivisionError"]
+
+
+@needs_landlock
+async def test_a_server_reaches_no_terminal_in_which_the_user_types(world: World) -> None:
+    controller, terminal = os.openpty()
+    try:
+        assert await tried(world.server(), world.place(), ("type", os.ttyname(terminal))) == ["PermissionError"]
+    finally:
+        os.close(controller)
+        os.close(terminal)
+
+
 @needs_landlock
 async def test_no_sandbox_is_kept_by_what_a_server_starts(world: World) -> None:
     program = "import subprocess; print(subprocess.run(['cat', input()], capture_output=True).returncode, flush=True)"
@@ -292,6 +349,27 @@ async def test_a_server_that_starts_too_many_processes_is_ended_with_all_of_them
     exit_ = await ended(world.server(program, processes=20), place)
     assert (exit_.how, exit_.limit) == ("crashed", "processes")
     assert running(str(place.trial_dir)) == []
+
+
+@needs_landlock
+async def test_a_process_that_is_always_a_step_ahead_is_caught(world: World) -> None:
+    """It forks and goes so fast that none of its ids is there any more when its turn comes in a list of them."""
+    program = """if True:
+        import fcntl, os, sys
+        held = open(os.environ['HOME'] + '/held', 'w')
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if os.fork() == 0:
+            os.setsid()
+            for step in range(100000):
+                if os.fork(): os._exit(0)
+                if step == 50: os.write(1, b'on its way' + bytes([10]))
+    """
+    place = world.place()
+    with anyio.fail_after(20):
+        async with world.server(program).open(place) as channel:
+            assert await channel.receive() == b"on its way"
+    with (place.trial_dir / ".home/held").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails as long as anybody has it
 
 
 def running(marker: str) -> list[str]:

@@ -140,6 +140,16 @@ def test_trials_that_cost_nearly_nothing_still_have_a_best_number() -> None:
     assert best_allocation(0.1, 0.1, 1e300, 1e-300, 1e301).tasks == 10
 
 
+def test_the_power_of_large_differences_is_a_number() -> None:
+    """One tail is then too small for scipy, which gave NaN in place of it."""
+    design = PairedDesign(0.01, (0, 0), (1, 1))
+    for n in (2, 3, 6, 20, 300):
+        for difference in (0.5, -0.5, 1.0):
+            assert 0 <= power_of(design, n, difference) <= 1
+    assert power_of(design, 3, 0.5) == pytest.approx(power_of(design, 3, -0.5), abs=1e-9)
+    assert power_of(design, 3, 0.5) == pytest.approx(1 - 0.024441791928, abs=1e-3)
+
+
 def test_impossible_plans_are_refused_by_name() -> None:
     design = PairedDesign()
     for call, words in (

@@ -13,6 +13,7 @@ from mcptrials.audit.providers import provider_lines, tool_rows
 from mcptrials.audit.resetting import reset_lines
 from mcptrials.audit.serving import Ground, Served, serve
 from mcptrials.audit.tasks import task_findings
+from mcptrials.counting import counted
 from mcptrials.errors import UsageError
 from mcptrials.overrides import check as check_overrides
 from mcptrials.presentation import RawTool
@@ -173,7 +174,7 @@ def _override_lines(project: Project, served: Mapping[_Asked, Served]) -> list[L
             lines.append(Line("files", "fail", exc.where or file, exc.what, exc.hint))
         else:
             count = len(project.overrides_of(variant).tools)
-            lines.append(Line("files", "ok", file, f"overrides {count} tool{'s' * (count != 1)} of variant {variant}"))
+            lines.append(Line("files", "ok", file, f"overrides {counted(count, 'tool')} of variant {variant}"))
     return lines
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcptrials import plugins
-from mcptrials.audit.trail import is_lost, text_of
+from mcptrials.audit.trail import is_lost, told_by
 from mcptrials.encoding import canonical_hash
 from mcptrials.protocols import ServerSession
 from mcptrials.runner.rehearsal import Played, Rehearsal
@@ -51,11 +51,6 @@ class Fault:
             "noticed_by": list(self.noticed_by),
         }
 
-    @property
-    def said(self) -> str:
-        where = f"{self.server}/{self.tool}" + (f" ({self.argument})" if self.argument else "")
-        return f"{self.kind} in {where}"
-
 
 class Planting:
     """The faults of the tools that references call."""
@@ -64,6 +59,8 @@ class Planting:
         self._rehearsal, self._played = rehearsal, played
         self._replay = plugins.load("hosts", "mcptrials.hosts.replay:Replay")
         self._rewriting = plugins.load("hosts", "mcptrials.hosts.rewriting:Planted")
+        self._on_disk = {server for one in played for server, _ in rehearsal.landed(one)}
+        """Servers whose writes are seen on the disk."""
         made = [each for one in played for each in one.transcript.calls if each.call.server and each.answer]
         self._made: dict[tuple[str, str], list[CallMade]] = {}
         for each in made:
@@ -72,7 +69,7 @@ class Planting:
     async def faults(self) -> list[Fault]:
         found: list[Fault] = []
         for server, tool in self._made:
-            if self._rehearsal.is_reading(server, tool):
+            if self._reads(server, tool):
                 found += self._misread(server, tool)
                 found += await self._unfiltered(server, tool)
                 found += await self._stale(server, tool)
@@ -80,12 +77,19 @@ class Planting:
                 found += await self._unwritten(server, tool)
         return found
 
+    def _reads(self, server: str, tool: str) -> bool:
+        """Whether a tool changes nothing: it says so, or says nothing and a reference that calls it left no trace."""
+        if self._rehearsal.is_reading(server, tool):
+            return True
+        calling = (one for one in self._played if any(_is(made, server, tool) for made in one.transcript.calls))
+        return server in self._on_disk and any(not self._rehearsal.writes(one) for one in calling)
+
     def _misread(self, server: str, tool: str) -> Iterator[Fault]:
         """Faults of answers alone: what references were answered is altered, and their trail looked at."""
         alterations: dict[Kind, Callable[[CallMade], str | None]] = {
             "wrong row": lambda made: self._other_answer(server, tool, made),
-            "truncated page": lambda made: _truncated(_said(made)),
-            "off-by-one count": lambda made: _miscounted(_said(made)),
+            "truncated page": lambda made: _truncated(told_by(made)),
+            "off-by-one count": lambda made: _miscounted(told_by(made)),
         }
         for kind, alter in alterations.items():
             if any(alter(made) is not None for made in self._made[server, tool]):
@@ -94,8 +98,8 @@ class Planting:
 
     def _other_answer(self, server: str, tool: str, made: CallMade) -> str | None:
         """What the tool answered to other arguments."""
-        others = (_said(other) for other in self._made[server, tool] if other.call.arguments != made.call.arguments)
-        return next((other for other in others if other != _said(made)), None)
+        others = (told_by(other) for other in self._made[server, tool] if other.call.arguments != made.call.arguments)
+        return next((other for other in others if other != told_by(made)), None)
 
     async def _unfiltered(self, server: str, tool: str) -> list[Fault]:
         """An optional argument that is ignored: the calls are made without it, all in one environment."""
@@ -121,7 +125,7 @@ class Planting:
         benches = [self._rehearsal.tasks[one.task.id] for one in some]
         together = await self._rehearsal.play_together(benches, self._replay(calls))
         answers = {
-            canonical_hash(asked.call.arguments): _said(answered)
+            canonical_hash(asked.call.arguments): told_by(answered)
             for asked, answered in zip(made, together.transcript.calls, strict=False)
         }
         return [
@@ -132,7 +136,7 @@ class Planting:
 
     async def _stale(self, server: str, tool: str) -> list[Fault]:
         """What is read after a write, as it was before it."""
-        if all(self._rehearsal.is_reading(*key) for key in self._made):
+        if all(self._reads(*key) for key in self._made):
             return []
         reading = [one for one in self._played if self._read_later(one, server, tool)]
         for one in reading[:MAX_PLAYED]:
@@ -147,7 +151,7 @@ class Planting:
         for made in one.transcript.calls:
             if wrote and _is(made, server, tool):
                 later.append(made.call.arguments)
-            wrote = wrote or not self._rehearsal.is_reading(str(made.call.server), made.call.tool)
+            wrote = wrote or not self._reads(str(made.call.server), made.call.tool)
         return later
 
     async def _unwritten(self, server: str, tool: str) -> list[Fault]:
@@ -181,7 +185,7 @@ class Planting:
             return False  # a failure of ours says nothing of the suite
         if played.trouble or played.complaint:
             return True
-        return is_lost(one, [_said(made) for made in played.transcript.calls])
+        return is_lost(one, [told_by(made) for made in played.transcript.calls])
 
 
 def _stale_with(tool: str, later: Sequence[Any]) -> Callable[[ServerSession], Any]:
@@ -194,9 +198,9 @@ def _is_noticed(one: Played, server: str, tool: str, alter: Callable[[CallMade],
     shown = []
     for made in one.transcript.calls:
         other = alter(made) if _is(made, server, tool) else None
-        if other is not None and made.answer and made.answer.status == "tool_error" and other != _said(made):
+        if other is not None and made.answer and made.answer.status == "tool_error" and other != told_by(made):
             return True
-        shown.append(_said(made) if other is None else other)
+        shown.append(told_by(made) if other is None else other)
     return is_lost(one, shown)
 
 
@@ -206,10 +210,6 @@ def _uses(one: Played, server: str, tool: str, argument: str) -> bool:
 
 def _is(made: CallMade, server: str, tool: str) -> bool:
     return (made.call.server, made.call.tool) == (server, tool)
-
-
-def _said(made: CallMade) -> str:
-    return text_of(made.answer.result) if made.answer else ""
 
 
 def _truncated(text: str) -> str | None:

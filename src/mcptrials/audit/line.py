@@ -24,6 +24,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a task may not measure what it should, and what would help."""
+
+    what: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
 class Audit:
     """All of it."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 
 from mcptrials.audit.line import Level, Line
+from mcptrials.counting import counted
 from mcptrials.dialect import VALID, adapt
 from mcptrials.encoding import dump_text
 from mcptrials.errors import ServerError, boundary
@@ -31,7 +32,7 @@ def listing_lines(label: str, session: Any, config: ServerConfig) -> list[Line]:
     ]
     lines = [Line("servers", level, label, what, fix) for level, what, fix in faults]
     if not faults:
-        lines.append(Line("servers", "ok", label, f"{len(tools)} tools with unique names and valid schemas"))
+        lines.append(Line("servers", "ok", label, f"{counted(len(tools), 'tool')} with unique names and valid schemas"))
     return [*lines, _size(label, tools), *_undescribed(label, tools)]
 
 
@@ -81,9 +82,9 @@ def _undescribed(label: str, tools: Sequence[RawTool]) -> list[Line]:
     bare = [tool["name"] for tool in tools if not str(tool.get("description") or "").strip()]
     if not bare:
         return []
-    fix = "say what each does; models choose by it"
+    fix, facts = "say what each does; models choose by it", {"tools": bare}
     return [
-        Line("servers", "warn", label, f"{len(bare)} tools have no description: {_named(bare)}", fix, {"tools": bare})
+        Line("servers", "warn", label, f"{counted(len(bare), 'tool')} without description: {_named(bare)}", fix, facts)
     ]
 
 

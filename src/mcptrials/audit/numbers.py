@@ -1,6 +1,7 @@
 """Numbers: how large a run is, and what it may use at most."""
 
 from mcptrials.audit.line import Line
+from mcptrials.counting import counted
 from mcptrials.project import Project
 
 _COMPLETE = "complete a task and remove its 'draft: true'"
@@ -21,9 +22,10 @@ def number_lines(project: Project) -> list[Line]:
         tokens += own * limits.tokens
     facts = {"tasks": len(tasks), "arms": arms, "trials": trials, "requests_max": requests, "tokens_max": tokens}
     size = (
-        f"{trials:,} trials: tasks {len(tasks)}, arms {arms}, each {config.trials} times unless a task says otherwise"
+        f"{counted(trials, 'trial')}: {counted(len(tasks), 'task')} by {counted(arms, 'arm')}, each "
+        f"{counted(config.trials, 'time')} unless a task says otherwise"
     )
-    bound = f"at most {requests:,} model requests and about {tokens:,} tokens, by the limits"
+    bound = f"at most {counted(requests, 'model request')} and about {tokens:,} tokens, by the limits"
     if drafts and not tasks:
         return [
             Line("numbers", "warn", "run", f"only drafts, {drafts} of them: a plain run has no task", _COMPLETE, facts)

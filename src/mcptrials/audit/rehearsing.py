@@ -8,13 +8,15 @@ import anyio
 
 from mcptrials import plugins
 from mcptrials.audit.faults import Fault, Planting
+from mcptrials.audit.line import Doubt
 from mcptrials.audit.perturbing import unshaken
+from mcptrials.audit.trail import is_gone, told_by
 from mcptrials.errors import UsageError
 from mcptrials.events import ToolShown
 from mcptrials.project import Project
 from mcptrials.rollout import TaskBench
 from mcptrials.runner.rehearsal import Played, Rehearsal
-from mcptrials.runner.standins import RESTRAINED, can_be_tried, first_that_passes, wrong_answers
+from mcptrials.runner.standins import RESTRAINED, can_be_tried, first_that_passes, passes, wrong_answers
 from mcptrials.task import Reference, ReferenceCall, Task
 from mcptrials.trial import StateValue
 
@@ -24,6 +26,11 @@ MAX_EXPLAINED = 3
 """Tasks for which it is looked for what they depend on; where more fail, something else is wrong."""
 MAX_CULPRITS = 20
 """Other tasks that are tried as the one which a task depends on."""
+
+_CHANGING = Doubt(
+    "unstable: played again, its reference's calls are answered otherwise where its answer comes from",
+    "ask for what stays as it is, or let the environment fix it: the clock, random values, the order of lists",
+)
 
 Notice = Callable[[str], None]
 
@@ -35,10 +42,14 @@ class TaskVerdict:
     task: Task
     broken: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    remarks: list[Doubt] = field(default_factory=list)
+    """What may be wrong with what it asks, each with what would help."""
+    answer_suffices: bool = False
+    """Whether it passes by its right answer, though nothing is done."""
 
     @property
     def status(self) -> str:
-        doubtful = self.doubts or self.task.reference is None
+        doubtful = self.doubts or self.remarks or self.task.reference is None
         return "broken" if self.broken else "warning" if doubtful else "ok"
 
 
@@ -76,9 +87,12 @@ class Rehearsing:
         for alike in self._rehearsal.worlds(self._rehearsal.tasks[task.id] for task in calling):
             again += await self._rehearsal.play_readers([bench.task for bench in alike])
         for played in again:
+            before = self.alone[played.task.id]
             if why := _why(played):
                 said = f"its reference passes at first, and fails after the others were played: {why}"
                 self.verdicts[played.task.id].broken.append(f"{said}; trials are not isolated from each other")
+            elif is_gone(before, [told_by(made) for made in played.transcript.calls]):
+                self.verdicts[played.task.id].remarks.append(_CHANGING)
 
     async def faults(self) -> list[Fault]:
         """What the suite notices of faults in the server, by the references that pass."""
@@ -178,15 +192,21 @@ class Rehearsing:
         await self._judge_silence(bench, idle_state)
 
     async def _judge_silence(self, bench: TaskBench, idle_state: Mapping[str, StateValue]) -> None:
-        """A task whose reference writes must not pass with the right answer alone."""
+        """A task whose reference writes must not pass with the right answer alone.
+
+        What tools that declare to read leave on the disk is book-keeping of their own.
+        """
         played = self.alone.get(bench.task.id)
-        reference = bench.task.reference
-        if played is None or reference is None or not self._rehearsal.writes(played):
+        reference, verdict = bench.task.reference, self.verdicts[bench.task.id]
+        if played is None or reference is None:
             return
-        if await first_that_passes(bench, [("", reference.answer)], idle_state, None) is not None:
+        verdict.answer_suffices = await passes(bench, reference.answer, idle_state)
+        calls = [made.call for made in played.transcript.calls]
+        reads = all(self._rehearsal.is_reading(str(call.server), call.tool) for call in calls)
+        if verdict.answer_suffices and not reads and self._rehearsal.writes(played):
             what = "passes with the right answer though nothing is done: no grader sees what its reference changes"
             declared = self._rehearsal.declares_writes(played)
-            (self.verdicts[bench.task.id].broken if declared else self.verdicts[bench.task.id].doubts).append(what)
+            (verdict.broken if declared else verdict.doubts).append(what)
 
 
 def _why(played: Played) -> str | None:

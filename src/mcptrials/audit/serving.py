@@ -10,6 +10,7 @@ from mcptrials import plugins
 from mcptrials.audit.line import Level, Line
 from mcptrials.audit.listing import listing_lines, relisting_line
 from mcptrials.audit.probing import probe_lines
+from mcptrials.counting import counted
 from mcptrials.environment import Environment, TrialPlaces
 from mcptrials.errors import TrialError
 from mcptrials.presentation import RawTool, ToolFilter, without_injected
@@ -119,12 +120,11 @@ def _tell_breaches(served: Served, breaches: _Breaches) -> None:
     """Spec, basic/transports/stdio: stdout holds nothing but messages."""
     noise = breaches.count.pop("stdout_not_json", 0)
     if noise:
-        what = (
-            f"{noise} lines on its stdout are no messages; strict hosts refuse it: {breaches.first['stdout_not_json']}"
-        )
+        lines = counted(noise, "line on its stdout is no message", "lines on its stdout are no messages")
+        what = f"{lines}; strict hosts refuse it: {breaches.first['stdout_not_json']}"
         served.say("warn", what, "write logs to stderr", lines=noise)
     for kind, count in breaches.count.items():
-        what = f"broke the protocol: {kind}, {count} times, first: {breaches.first[kind]}"
+        what = f"broke the protocol: {kind}, {counted(count, 'time')}, first: {breaches.first[kind]}"
         served.say("warn", what, "mend the server, or update its SDK", kind=kind, count=count)
     if not noise and "not_json" not in breaches.count:
         served.say("ok", "sends nothing but messages")
@@ -143,7 +143,7 @@ def _tell_end(served: Served, ended: ServerExit) -> None:
     else:
         served.say("ok", f"exited {ended.ms / 1000:.1f} s after its input ended", None, **facts)
     if ended.left_processes:
-        what = f"left {ended.left_processes} processes running; they were killed"
+        what = f"left {counted(ended.left_processes, 'process', 'processes')} running, until killed"
         served.say("warn", what, "end what the server starts when it ends itself", **facts)
     if ended.stderr_bytes > STDERR_BYTES:
         what = f"wrote {ended.stderr_bytes >> 10} KiB to its stderr in a few calls"

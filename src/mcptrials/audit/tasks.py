@@ -5,13 +5,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from mcptrials.audit.balance import balance_lines, twins
 from mcptrials.audit.faults import Fault
 from mcptrials.audit.line import Line
+from mcptrials.audit.reading import read_task
 from mcptrials.audit.rehearsing import Notice, Rehearsing, TaskVerdict
 from mcptrials.errors import UsageError
 from mcptrials.project import Project
 from mcptrials.runner.building import Workshop
-from mcptrials.runner.rehearsal import Rehearsal
+from mcptrials.runner.rehearsal import Played, Rehearsal
 from mcptrials.runner.soundness import remember, sound_key, unfit_answers
 from mcptrials.runner.standins import RESTRAINED
 from mcptrials.task import Task
@@ -35,14 +37,16 @@ async def task_findings(project: Project, workshop: Workshop, tasks: Sequence[Ta
     ready = [task for task in tasks if not task.draft and await _is_ready(task, workshop)]
     rehearsal, trouble = await _rehearsal(project, workshop)
     if rehearsal is None:
-        verdicts, played, faults = await _without_servers(workshop, ready), 0, []
+        verdicts, played, faults = await _without_servers(workshop, ready), {}, []
     else:
         rehearsing = Rehearsing(project, rehearsal, ready, notice)
         await rehearsing.run()
-        verdicts, played = list(rehearsing.verdicts.values()), len(rehearsing.alone)
+        verdicts, played = list(rehearsing.verdicts.values()), rehearsing.alone
         _remember(project, workshop, verdicts)
         faults = await rehearsing.faults()
-    lines = [line for verdict in verdicts for line in _lines(verdict)] + _summary(verdicts, played, trouble)
+    _read(project, workshop, verdicts, played)
+    lines = [line for verdict in verdicts for line in _lines(verdict)] + _summary(verdicts, len(played), trouble)
+    lines += balance_lines(_kept(project))
     rows = [_row(verdict) for verdict in verdicts]
     return TaskFindings([*lines, *_fault_lines(faults)], rows, [fault.row() for fault in faults])
 
@@ -93,6 +97,20 @@ def _remember(project: Project, workshop: Workshop, verdicts: Sequence[TaskVerdi
     )
 
 
+def _read(project: Project, workshop: Workshop, verdicts: Sequence[TaskVerdict], played: Mapping[str, Played]) -> None:
+    """Adds what can be told of tasks by reading them."""
+    alike = twins(_kept(project))
+    for verdict in verdicts:
+        task = verdict.task
+        is_reset = (project.config.environment or task.environment) is not None
+        verdict.remarks += read_task(verdict, workshop.task_bench(task), played.get(task.id), is_reset=is_reset)
+        verdict.remarks += [alike[task.id]] if task.id in alike else []
+
+
+def _kept(project: Project) -> list[Task]:
+    return [task for task in project.suite.tasks if not task.draft]
+
+
 def _lines(verdict: TaskVerdict) -> list[Line]:
     task_id = verdict.task.id
     idle = "ask for more, or say noop_should_pass: true if that is right"
@@ -100,6 +118,7 @@ def _lines(verdict: TaskVerdict) -> list[Line]:
     return [
         *(Line("tasks", "fail", task_id, what, fixes[what]) for what in verdict.broken),
         *(Line("tasks", "warn", task_id, what, fixes[what]) for what in verdict.doubts),
+        *(Line("tasks", "warn", task_id, each.what, each.fix) for each in verdict.remarks),
     ]
 
 
@@ -125,11 +144,9 @@ def _summary(verdicts: Sequence[TaskVerdict], played: int, trouble: str | None) 
 def _fault_lines(faults: Sequence[Fault]) -> list[Line]:
     if not faults:
         return []
-    missed = [fault.said for fault in faults if not fault.noticed_by]
-    what = f"this suite notices {len(faults) - len(missed)} of {len(faults)} faults that are planted in the servers"
-    more = f" and {len(missed) - _NAMED} more (--json lists all)" if len(missed) > _NAMED else ""
-    what += f"; nobody notices: {', '.join(missed[:_NAMED])}{more}" if missed else ""
-    facts = {"faults": len(faults), "noticed": len(faults) - len(missed)}
+    noticed = sum(bool(fault.noticed_by) for fault in faults)
+    what = f"this suite notices {noticed} of {len(faults)} faults that are planted in the servers"
+    facts = {"faults": len(faults), "noticed": noticed}
     return [Line("tasks", "ok", "faults", what, None, facts)]
 
 
@@ -138,5 +155,5 @@ def _row(verdict: TaskVerdict) -> dict[str, Any]:
     return {
         "task_id": verdict.task.id,
         "status": verdict.status,
-        "reasons": [*verdict.broken, *verdict.doubts, *missing],
+        "reasons": [*verdict.broken, *verdict.doubts, *(each.what for each in verdict.remarks), *missing],
     }

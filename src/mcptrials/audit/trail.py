@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from mcptrials.encoding import parse_foreign
@@ -18,12 +18,21 @@ def is_lost(played: Played, shown: Sequence[str]) -> bool:
     That is each argument, and each part of the final answer, which stood in an answer before it and not in the prompt:
     the first line that told it must still be told.
     """
-    real = [_shown(made) for made in played.transcript.calls]
+    return any(line not in _lines(shown[:position]) for position, _, line in _trail(played))
+
+
+def is_gone(played: Played, shown: Sequence[str]) -> bool:
+    """The same, wherever and beside whatever a value stands."""
+    return any(line_with(value, shown[:position]) is None for position, value, _ in _trail(played))
+
+
+def _trail(played: Played) -> Iterator[tuple[int, str, str]]:
+    """Each value that was told, with the number of answers before its use and the line that told it first."""
+    real = [told_by(made) for made in played.transcript.calls]
     for position, value in _taken(played):
-        told = None if _line_with(value, [played.task.prompt]) else _line_with(value, real[:position])
-        if told is not None and told not in _lines(shown[:position]):
-            return True
-    return False
+        line = None if line_with(value, [played.task.prompt]) else line_with(value, real[:position])
+        if line is not None:
+            yield position, value, line
 
 
 def _taken(played: Played) -> Iterator[tuple[int, str]]:
@@ -32,9 +41,12 @@ def _taken(played: Played) -> Iterator[tuple[int, str]]:
     for position, made in enumerate(calls):
         yield from ((position, text) for text in _texts(made.call.arguments))
     answer = played.task.reference.answer if played.task.reference else None
-    for part in _PARTS.split(answer or ""):
-        if part.strip():
-            yield len(calls), part.strip()
+    yield from ((len(calls), part) for part in parts(answer or ""))
+
+
+def parts(answer: str) -> list[str]:
+    """What an answer consists of, each item by itself."""
+    return [part.strip() for part in _PARTS.split(answer) if part.strip()]
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -48,17 +60,17 @@ def _texts(value: Any) -> Iterator[str]:
         yield str(value).strip()
 
 
-def _line_with(value: str, texts: Sequence[str]) -> str | None:
+def line_with(value: str, texts: Iterable[str]) -> str | None:
     """The first line in which a value stands as a word, whatever its case."""
     word = re.compile(rf"(?<!\w){re.escape(value.casefold())}(?!\w)")
     return next((line for line in _lines(texts) if word.search(line.casefold())), None)
 
 
-def _lines(texts: Sequence[str]) -> list[str]:
+def _lines(texts: Iterable[str]) -> list[str]:
     return [line.strip() for text in texts for line in text.splitlines()]
 
 
-def _shown(made: CallMade) -> str:
+def told_by(made: CallMade) -> str:
     """All that an answer says, also what stands in its structured content alone."""
     return text_of(made.answer.result) if made.answer else ""
 

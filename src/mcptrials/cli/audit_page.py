@@ -7,11 +7,14 @@ from typing import Any
 from rich.table import Table
 
 from mcptrials.cli.screen import Screen, one_line, safe
+from mcptrials.counting import counted
 
 MAX_ALIKE = 8
 """Lines of one subject and level; further ones are counted."""
 MAX_ROWS = 12
 MAX_NAME = 40
+MAX_NOTICING = 3
+"""Tasks that are named beside a fault; further ones are counted."""
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "adapted": "yellow", "rejected": "bold red"}
 
 
@@ -21,12 +24,16 @@ def print_audit(screen: Screen, document: Mapping[str, Any], *, quiet: bool) -> 
     for section, lines in groupby(shown, lambda line: line["section"]):
         screen.print(safe(section, "bold"))
         screen.print(_lines(list(lines)))
+        if section == "tasks" and document["faults"] and not quiet:
+            screen.print(_faults(document["faults"]))
+            if (more := len(document["faults"]) - MAX_ROWS) > 0:
+                screen.print(safe(f"  and {more} more faults (--json lists all)"))
         if section == "providers" and (rows := [row for row in document["tools"] if _odd(row)]):
             screen.print(_tools(rows))
             if len(rows) > MAX_ROWS:
-                screen.print(safe(f"  and {len(rows) - MAX_ROWS} more tools (--json lists all)"))
+                screen.print(safe(f"  and {counted(len(rows) - MAX_ROWS, 'more tool')} (--json lists all)"))
     counts = document["counts"]
-    screen.print(safe(f"{counts['ok']} ok, {counts['warn']} warnings, {counts['fail']} failed"))
+    screen.print(safe(f"{counts['ok']} ok, {counted(counts['warn'], 'warning')}, {counts['fail']} failed"))
 
 
 def _lines(lines: Sequence[Mapping[str, Any]]) -> Table:
@@ -48,6 +55,20 @@ def _lines(lines: Sequence[Mapping[str, Any]]) -> Table:
                 table.add_row("", safe(level, _STYLES[level]), safe(one_line(subject)), what)
             if len(told) > MAX_ALIKE:
                 table.add_row("", "", "", safe(f"and {len(told) - MAX_ALIKE} more (--json lists all)"))
+    return table
+
+
+def _faults(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Which task notices which planted fault; what nobody notices comes first."""
+    table = Table(box=None, padding=(0, 2))
+    for heading in ("  planted fault", "tool", "noticed by"):
+        table.add_column(safe(heading), overflow="fold")
+    for row in sorted(rows, key=lambda row: bool(row["noticed_by"]))[:MAX_ROWS]:
+        argument = f" ({one_line(row['argument'])})" if row["argument"] else ""
+        first, more = row["noticed_by"][:MAX_NOTICING], len(row["noticed_by"]) - MAX_NOTICING
+        noticing = one_line(", ".join(first)) + (f" and {more} more" if more > 0 else "")
+        where = safe(f"{one_line(row['server'])}/{one_line(row['tool'])}{argument}")
+        table.add_row(safe(f"  {row['fault']}"), where, safe(noticing) if first else safe("nobody", _STYLES["warn"]))
     return table
 
 

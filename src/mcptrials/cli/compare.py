@@ -39,11 +39,11 @@ def compare(names: tuple[str, ...], **flags: Any) -> None:
     end(Outcome(found, warnings=warnings_of(found)))
 
 
-def log_looks(sides: Iterable[Side], flags: Mapping[str, Any]) -> None:
+def log_looks(sides: Iterable[Side], flags: Mapping[str, Any], command: str = "compare") -> None:
     """Held-out tasks are looked at."""
     for run in {side.run.folder: side.run for side in sides}.values():
         if run.manifest["split"] == "held_out":
-            log_look(project_dir(run, flags), "compare", run.run_id)
+            log_look(project_dir(run, flags), command, run.run_id)
 
 
 def warnings_of(found: Mapping[str, Any]) -> tuple[str, ...]:

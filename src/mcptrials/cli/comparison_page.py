@@ -8,7 +8,8 @@ from rich.table import Table
 
 from mcptrials import excerpt
 from mcptrials.cli.screen import SCRIPTED_LABEL, from_here, one_line, safe
-from mcptrials.cli.tables import new_table, percent
+from mcptrials.cli.tables import bound_line, effective, new_table, percent
+from mcptrials.counting import counted
 from mcptrials.encoding import dump_text
 
 Row = Mapping[str, Any]
@@ -81,7 +82,7 @@ def points(share: float) -> str:
 
 def _paired_line(found: Row, scope: str) -> str:
     tasks = found["tasks"]
-    parts = [f"paired on {len(tasks['paired'])} tasks"]
+    parts = [f"paired on {counted(len(tasks['paired']), 'task')}"]
     parts += [f"{len(tasks[key])} {key}" for key in ("added", "removed", "edited", "untried") if tasks[key]]
     parts.append({"tasks-like-these": "for tasks like these", "these-tasks": "for these tasks only"}[scope])
     parts.append(found["concurrency"]["how"])
@@ -89,7 +90,7 @@ def _paired_line(found: Row, scope: str) -> str:
 
 
 def _sides(found: Row) -> Table:
-    rows = new_table("Success", ["", "rate", "95 % interval", "trials passed", "not scored", "distinct"])
+    rows = new_table("Success", ["", "rate", "95 % interval", "tasks", "passed", "n_eff", "not scored", "distinct"])
     for key, name in zip(("a", "b"), side_names(found), strict=True):
         side = found[key]
         trials = side["passed"] + side["failed"]
@@ -98,18 +99,21 @@ def _sides(found: Row) -> Table:
             safe(name),
             percent(side["rate"]),
             interval,
+            str(side["n_tasks"]),
             f"{side['passed']} of {trials}",
+            effective(side["n_eff"]),
             str(side["not_scored"]),
             f"{side['distinct_trials']} of {trials}",
         )
     p = "" if found["p_exact"] is None else f"p {found['p_exact']:.3g}"
     correlation = "" if found["correlation"] is None else f"correlation {found['correlation']:.2f}"
-    rows.add_row("difference", "", difference_text(found), f"{found['n_changed']} tasks changed", p, correlation)
+    changed = f"{counted(found['n_changed'], 'task')} changed"
+    rows.add_row("difference", "", difference_text(found), str(found["n_tasks"]), changed, "", p, correlation)
     return rows
 
 
 def _measures(measures: Sequence[Row]) -> Table:
-    rows = new_table("Per trial", ["", "A", "B", "difference of A", "95 % interval"])
+    rows = new_table("Per trial", ["", "A", "B", "difference of A", "95 % interval", "tasks"])
     for row in measures:
         form = _FORMS[row["name"]]
         interval = row["relative_ci"]
@@ -119,20 +123,25 @@ def _measures(measures: Sequence[Row]) -> Table:
             form.format(row["b"]),
             "" if row["relative"] is None else f"{100 * row['relative']:+.0f} %",
             "" if interval is None else f"[{100 * interval[0]:+.0f}, {100 * interval[1]:+.0f}]",
+            str(row["n_tasks"]),
         )
     return rows
 
 
 def _strata(strata: Sequence[Row]) -> Table:
-    rows = new_table("By class and group", ["", "tasks", "A", "B", "difference"])
+    rows = new_table("By class and group", ["", "tasks", "trials", "A", "B", "difference"])
     for row in strata:
         name = row["name"] if row["name"] is not None else "(no group)"
         values = percent(row["mean_a"]), percent(row["mean_b"])
-        rows.add_row(safe(f"{row['by']} {name}"), str(row["n_tasks"]), *values, difference_text(row))
+        counts = str(row["n_tasks"]), str(row["n_trials"])
+        rows.add_row(safe(f"{row['by']} {name}"), *counts, *values, difference_text(row))
     return rows
 
 
 def _details(found: Row) -> Iterator[str]:
+    for key, name in zip(("a", "b"), side_names(found), strict=True):
+        if (bound := found[key]["failure_bound"]) is not None:
+            yield bound_line(name, found[key]["n_tasks"], bound)
     yield from _first_calls(found["first_calls"])
     yield from flip_lines(found["changed_tasks"])
     yield from _edits(found["tasks"])
@@ -168,7 +177,7 @@ def flip_lines(rows: Sequence[Row]) -> Iterator[str]:
         yield f"    B {from_here(row['transcripts']['b'])}"
     others = len(rows) - len(flipped[:SHOWN])
     if others:
-        yield f"{others} more tasks have other rates"
+        yield f"{counted(others, 'more task has', 'more tasks have')} other rates"
 
 
 def _edits(tasks: Row) -> Iterator[str]:
@@ -190,7 +199,7 @@ def _tools(tools: Row) -> Iterator[str]:
     for each in changes[:SHOWN]:
         yield f"tools: {each['subject']} {_tool_change(each)}"
     if more := len(changes[SHOWN:]) + tools["left_out"]:
-        yield f"tools: {more} more differences"
+        yield f"tools: {counted(more, 'more difference')}"
 
 
 def _tool_change(change: Row) -> str:
@@ -203,7 +212,7 @@ def _errors(errors: Row) -> Iterator[str]:
     for side in ("a", "b"):
         for each in errors[f"only_{side}"][:SHOWN]:
             text = excerpt.beginning(one_line(each["text"]), TEXT)
-            yield f"error in {side.upper()} only, {each['trials']} trials: {each['tool']}: {text}"
+            yield f"error in {side.upper()} only, {counted(each['trials'], 'trial')}: {each['tool']}: {text}"
 
 
 def _some(names: Sequence[str]) -> str:

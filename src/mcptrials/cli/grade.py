@@ -14,6 +14,7 @@ from rich.progress import Progress as Bar
 from mcptrials.cli.outcome import DONE, INCOMPLETE, Outcome, end, keep_secret
 from mcptrials.cli.screen import common_options, from_here, messages, output, program, safe
 from mcptrials.cli.tables import percent
+from mcptrials.counting import counted
 from mcptrials.encoding import dump_text
 from mcptrials.project import Project
 from mcptrials.report import summarise
@@ -108,9 +109,9 @@ def _print(console: Console, data: Mapping[str, Any]) -> None:
         console.print(safe(f"! {warning}", "yellow"))
     for row in data["arms"]:
         console.print(safe(f"{row['label']}: {percent(row['rate_before'])} -> {percent(row['rate'])}", "bold"))
-    kept = f", {data['kept']} keep their grades" if data["kept"] else ""
+    kept = f", {data['kept']} as graded before" if data["kept"] else ""
     flips = len(data["flips"])
-    console.print(safe(f"{data['trials']} trials graded again{kept}; {flips} verdicts changed"))
+    console.print(safe(f"{counted(data['trials'], 'trial')} graded again{kept}; {counted(flips, 'verdict')} changed"))
     run_dir = from_here(data["run_dir"])
     console.print(safe(f"old grades:  {program()} show {run_dir} --grades {data['grades'] - 1}"))
 
@@ -128,6 +129,6 @@ def _outcome(found: Regraded, data: Mapping[str, Any]) -> Outcome:
     if found.share_not_graded <= data["max_invalid"] and sum(found.not_graded.values()) < found.trials:
         return Outcome(data, DONE, tuple(found.warnings))
     count = sum(found.not_graded.values())
-    what = f"{count} of {found.trials} trials could not be graded"
+    what = f"{count} of {counted(found.trials, 'trial')} could not be graded"
     hint = f"the grades before are kept: {program()} show {from_here(data['run_dir'])} --grades {data['grades'] - 1}"
     return Outcome(data, INCOMPLETE, tuple(found.warnings), {"what": what, "where": None, "hint": hint})

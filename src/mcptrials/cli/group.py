@@ -14,6 +14,8 @@ TABLE = {
     "run": ("mcptrials.cli.run:run", "Run the suite: every task, every arm, every trial; --resume goes on."),
     "try": ("mcptrials.cli.trying:try_", "Try a change: overrides.yaml or another server, against what is there."),
     "compare": ("mcptrials.cli.compare:compare", "Compare runs or arms, task by task: better, worse, or inconclusive."),
+    "power": ("mcptrials.cli.power:power", "Say what tasks and trials can find, and what more would take."),
+    "report": ("mcptrials.cli.report:report", "Write a run, or two compared, as one page to send."),
     "show": ("mcptrials.cli.show:show", "Show a run's tables, or one trial's transcript."),
     "grade": ("mcptrials.cli.grade:grade", "Grade a run's trials again by the project's present graders."),
 }

@@ -10,6 +10,7 @@ import click
 
 from mcptrials.cli.outcome import Outcome, end, keep_secret
 from mcptrials.cli.screen import common_options, from_here, messages, one_line, output, safe
+from mcptrials.counting import counted
 from mcptrials.errors import UsageError
 from mcptrials.project import DEFAULT_FILE
 from mcptrials.starter import Entry, Started, Starter, from_command, from_url
@@ -87,7 +88,7 @@ def _lines(started: Started) -> Iterator[str]:
     if started.drafts:
         here = _short(started.project_file)
         run = "mcptrials run" if here == DEFAULT_FILE else shlex.join(["mcptrials", "run", "--project", here])
-        yield f"next: complete the {started.drafts} drafts, remove 'draft: true', then: {run}"
+        yield f"next: complete the {counted(started.drafts, 'draft')}, remove 'draft: true', then: {run}"
 
 
 def _short(path: Path) -> str:

@@ -9,6 +9,7 @@ from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextCol
 from rich.progress import Progress as Bar
 
 from mcptrials.cli.screen import SCRIPTED_LABEL, one_line, safe
+from mcptrials.counting import counted
 from mcptrials.record import Record
 from mcptrials.runner.options import Plan
 from mcptrials.trial import Trial
@@ -74,13 +75,13 @@ class Progress:
         self._print_plan(plan)
         self._total = len(plan.owed)
         asks = self._ask and not plan.free
-        return not asks or click.confirm(f"Run {len(plan.owed)} trials?", err=True)
+        return not asks or click.confirm(f"Run {counted(len(plan.owed), 'trial')}?", err=True)
 
     def _print_plan(self, plan: Plan) -> None:
         if plan.scripted:
             self._console.print(safe(SCRIPTED_LABEL, "bold yellow"))
         sizes = (("task", plan.suite.tasks), ("arm", plan.arms), ("trial", plan.trials))
-        counts = ", ".join(f"{len(items)} {noun}{'s' * (len(items) != 1)}" for noun, items in sizes)
+        counts = ", ".join(counted(len(items), noun) for noun, items in sizes)
         rest = f", {len(plan.owed)} still owed" if len(plan.owed) != len(plan.trials) else ""
         self._console.print(safe(f"run {plan.run_id} · {counts}{rest} · {plan.concurrency} at a time", "bold"))
         for arm in plan.arms:
@@ -88,8 +89,8 @@ class Progress:
         limits = plan.limits
         self._console.print(
             safe(
-                f"  limits per trial: {limits.turns} turns, {limits.tool_calls} calls, {limits.tokens} tokens, "
-                f"{limits.trial_seconds:g} s",
+                f"  limits per trial: {counted(limits.turns, 'turn')}, {counted(limits.tool_calls, 'call')}, "
+                f"{limits.tokens} tokens, {limits.trial_seconds:g} s",
                 "dim",
             )
         )
@@ -135,7 +136,7 @@ class Progress:
         mark, style = _MARKS[record.verdict]
         spent = f"{record.duration_ms / 1000:.1f} s" if record.duration_ms is not None else ""
         cause = f" ({record.cause})" if record.cause else ""
-        text = f"{mark} {record.task_id} {record.trial}{cause}  {record.tool_calls} calls  {spent}"
+        text = f"{mark} {record.task_id} {record.trial}{cause}  {counted(record.tool_calls, 'call')}  {spent}"
         error = f"  {one_line(record.error)}" if record.error else ""
         console = self._bar.console if self._bar else self._console
         position = "" if self._bar else f"[{self._done}/{self._total}] "
@@ -143,7 +144,7 @@ class Progress:
 
     def stopping(self, in_flight: int, *, cancelled: bool) -> None:
         if cancelled:
-            text = f"cancelling {in_flight} trials in flight; they are owed again"
+            text = f"cancelling {counted(in_flight, 'trial')} in flight, owed again"
         else:
             text = f"no new trial begins; {in_flight} in flight are finished. Ctrl-C again cancels them"
         console = self._bar.console if self._bar else self._console

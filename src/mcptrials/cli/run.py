@@ -12,6 +12,7 @@ from mcptrials.cli.outcome import DONE, INCOMPLETE, Outcome, end, keep_secret
 from mcptrials.cli.progress import Progress
 from mcptrials.cli.screen import common_options, from_here, messages, output, program
 from mcptrials.cli.tables import print_summary
+from mcptrials.counting import counted
 from mcptrials.encoding import dump_text
 from mcptrials.project import DEFAULT_FILE, Project
 from mcptrials.redaction import Redactor
@@ -96,6 +97,7 @@ def _resume_command(folder: Path, flags: Mapping[str, Any]) -> str:
 def why_incomplete(summary: Mapping[str, Any]) -> str:
     """In a line, of a run that went to its end."""
     if summary["missing"]:
-        return f"{summary['missing']} of {summary['planned']} trials were not run"
+        return f"{summary['missing']} of {counted(summary['planned'], 'trial was', 'trials were')} not run"
     unscored = summary["totals"]["invalid"]
-    return f"{unscored} of {summary['planned']} trials are not scored, more than max_invalid allows"
+    planned = counted(summary["planned"], "trial is", "trials are")
+    return f"{unscored} of {planned} not scored, more than max_invalid allows"

@@ -38,7 +38,10 @@ def _runs_dir(flags: Mapping[str, Any]) -> Path:
 def project_dir(run: Run, flags: Mapping[str, Any]) -> Path:
     """Where the run's project keeps its ledger: by the project file, if the run is one of its runs."""
     runs_dir = run.folder.resolve().parent
-    file = project_file(Path(flags["project_file"]))
+    try:
+        file = project_file(Path(flags["project_file"]))
+    except UsageError:  # a run given by its folder needs no project
+        return runs_dir.parent
     if file.exists() and _runs_dir(flags).resolve() == runs_dir:
         return file.parent
     return runs_dir.parent

@@ -1,7 +1,6 @@
 """The terminal: what is printed where, and how untrusted text is made harmless."""
 
 import os
-import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,25 +11,22 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-_OBEYED = (
-    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line end; escape sequences begin with one
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing
-    "\u180e\u200b\u2028\u2029\u2060-\u2065\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # invisible, or a line end
-    "\ud800-\udfff"
-)
-_CONTROL = re.compile(f"[{_OBEYED}]")
+from mcptrials.visible import one_line, plain
+
+__all__ = [
+    "SCRIPTED_LABEL",
+    "Screen",
+    "common_options",
+    "from_here",
+    "messages",
+    "one_line",
+    "output",
+    "plain",
+    "program",
+    "safe",
+]
 
 SCRIPTED_LABEL = "scripted, not a language model"
-
-
-def plain(text: object) -> str:
-    """Text from servers, models and files with control characters shown instead of obeyed."""
-    return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), str(text))
-
-
-def one_line(text: object) -> str:
-    """The same as one line, which cannot pretend to be two."""
-    return " ".join(plain(text).split())
 
 
 def safe(text: object, style: str = "") -> Text:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mcptrials.cli.screen import SCRIPTED_LABEL, from_here, program, safe
+from mcptrials.counting import counted
 
 Row = Mapping[str, Any]
 
@@ -87,8 +88,8 @@ def _why(row: Row) -> str:
 
 
 def _classes(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
-    columns = ["class", *_arm_column(labels), "tasks", "passed", "rate", "95 % interval"]
-    table = new_table("Classes", columns, left=len(columns) - 4)
+    columns = ["class", *_arm_column(labels), "tasks", "passed", "rate", "95 % interval", "n_eff", "for"]
+    table = new_table("Classes", columns, left=len(columns) - 6)
     for row in rows:
         scored = row["passed"] + row["failed"]
         table.add_row(
@@ -98,14 +99,24 @@ def _classes(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
             f"{row['passed']} of {scored}",
             percent(row["rate"]),
             _interval(row["ci_low"], row["ci_high"]),
+            effective(row["n_eff"]),
+            _scope(row["method"]),
         )
     return table
 
 
+def _scope(method: str | None) -> str:
+    """What an interval is about: a single task, or a single group, tells nothing of others."""
+    if method is None:
+        return ""
+    return method.partition(", ")[2] or "tasks like these"
+
+
 def _tools(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
-    columns = ["tool", *_arm_column(labels), "calls", "errors", "bad arguments", "valid, refused"]
-    columns += ["p50", "p95", "result"]
-    table = new_table("Tools", columns, left=len(columns) - 7)
+    some_refused = any(row["rejected_though_valid"] for row in rows)
+    numbers = ["calls", "errors", "bad arguments", *["valid, refused"] * some_refused, "p50", "p95", "result"]
+    columns = ["tool", *_arm_column(labels), *numbers]
+    table = new_table("Tools", columns, left=len(columns) - len(numbers))
     for row in rows:
         name = f"{row['name']} (no such tool)" if row["unknown"] else row["name"]
         table.add_row(
@@ -114,10 +125,10 @@ def _tools(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
             str(row["calls"]),
             str(row["errors"]),
             str(row["argument_errors"]),
-            str(row["rejected_though_valid"]),
+            *[str(row["rejected_though_valid"])] * some_refused,
             _milliseconds(row["ms_p50"]),
             _milliseconds(row["ms_p95"]),
-            "" if row["result_chars_p50"] is None else f"{row['result_chars_p50']:.0f} chars",
+            "" if row["result_chars_p50"] is None else counted(round(row["result_chars_p50"]), "char"),
         )
     return table
 
@@ -144,9 +155,10 @@ def _mean_percent(values: Sequence[float | None]) -> str:
 
 def _arms(summary: Row) -> Table:
     """The headline: success, pass@k and pass^k of each arm at the largest k that all tasks allow."""
-    columns = ["arm", "measure", "value", "95 % interval", "SE", "trials passed", "not scored"]
-    scope = "this task only" if len({row["task_id"] for row in summary["tasks"]}) == 1 else "tasks like these"
-    table = new_table(f"Result: mean over tasks, interval for {scope}", columns, left=2)
+    columns = ["arm", "measure", "value", "interval", "SE", "tasks", "passed", "n_eff", "not scored"]
+    scopes = dict.fromkeys(_scope(row["method"]) for row in summary["arms"] if row["method"])
+    scope = f", 95 % interval for {' or '.join(scopes)}" if scopes else ""
+    table = new_table(f"Result: mean over tasks{scope}", columns, left=2)
     for row in summary["arms"]:
         table.add_row(
             safe(row["label"]),
@@ -154,23 +166,31 @@ def _arms(summary: Row) -> Table:
             safe(percent(row["rate"]), "bold"),
             _interval(row["ci_low"], row["ci_high"]),
             "" if row["se"] is None else f"{100 * row['se']:.1f}",
+            str(row["n_tasks"])
+            + (f" in {counted(row['n_groups'], 'group')}" if row["n_groups"] < row["n_tasks"] else ""),
             f"{row['passed']} of {row['passed'] + row['failed']}",
+            effective(row["n_eff"]),
             _unscored(row),
         )
-        for name, value, interval in _pass_k(row, summary["use"]):
-            table.add_row("", name, value, interval, "", "", "")
+        for name, value, interval, n_eff in _pass_k(row, summary["use"]):
+            table.add_row("", name, value, interval, "", str(row["n_tasks"]), "", n_eff, "")
     return table
 
 
-def _pass_k(row: Row, use: str | None) -> list[tuple[str, str, str]]:
+def _pass_k(row: Row, use: str | None) -> list[tuple[str, str, str, str]]:
     """pass@k and pass^k at the largest k; the one that the suite's use asks for comes first."""
     largest = max((int(k) for k in row["pass_at"]), default=1)
     if largest == 1:
         return []
     k = str(largest)
     found = [
-        (f"pass@{k}", percent(row["pass_at"][k]), _interval(*row["pass_at_ci"][k])),
-        (f"pass^{k}", percent(row["pass_hat"][k]), _interval(*row["pass_hat_ci"][k])),
+        (f"pass@{k}", percent(row["pass_at"][k]), _interval(*row["pass_at_ci"][k]), effective(row["pass_at_n_eff"][k])),
+        (
+            f"pass^{k}",
+            percent(row["pass_hat"][k]),
+            _interval(*row["pass_hat_ci"][k]),
+            effective(row["pass_hat_n_eff"][k]),
+        ),
     ]
     return found[::-1] if use == "unattended" else found
 
@@ -186,7 +206,10 @@ def _unscored(row: Row) -> str:
 def _print_notes(console: Console, summary: Row) -> None:
     totals = summary["totals"]
     if totals["passed"] + totals["failed"] == 0:
-        console.print(safe(f"0 of {summary['planned']} trials scored: no rate can be given", "bold red"))
+        console.print(safe(f"0 of {counted(summary['planned'], 'trial')} scored: no rate can be given", "bold red"))
+    for row in summary["arms"]:
+        if row["failure_bound"] is not None:
+            console.print(safe(bound_line(row["label"], row["n_tasks"], row["failure_bound"])))
     console.print(safe(_totals_line(totals)))
     for cause in summary["causes"]:
         kind = "not scored" if cause["verdict"] == "invalid" else "failed"
@@ -205,16 +228,27 @@ def _print_notes(console: Console, summary: Row) -> None:
 def _totals_line(totals: Row) -> str:
     tokens = "tokens not reported"
     if totals["input_tokens"] is not None and totals["output_tokens"] is not None:
-        tokens = f"{totals['input_tokens']:,} tokens in, {totals['output_tokens']:,} out"
+        tokens = f"{counted(totals['input_tokens'], 'token')} in, {totals['output_tokens']:,} out"
     time = "" if totals["duration_ms"] is None else f" · {totals['duration_ms'] / 1000:.1f} s of trials"
     return (
-        f"{totals['trials']} trials · {totals['tool_calls']} tool calls, {totals['tool_errors']} tool errors, "
-        f"{totals['protocol_errors']} protocol errors · {tokens}{time}"
+        f"{counted(totals['trials'], 'trial')} · {counted(totals['tool_calls'], 'tool call')}, "
+        f"{counted(totals['tool_errors'], 'tool error')}, {counted(totals['protocol_errors'], 'protocol error')} · "
+        f"{tokens}{time}"
     )
 
 
 def percent(rate: float | None) -> str:
     return "n/a" if rate is None else f"{100 * rate:.1f} %"
+
+
+def effective(n_eff: float | None) -> str:
+    """How many independent trials an interval counts."""
+    return "" if n_eff is None else f"{n_eff:.1f}".removesuffix(".0")
+
+
+def bound_line(label: str, n_tasks: int, bound: float) -> str:
+    """The rule of three, where every trial passed."""
+    return f"{label}: all {n_tasks} tasks always passed; up to {100 * bound:.1f} % of tasks like these may still fail"
 
 
 def _interval(low: float | None, high: float | None) -> str:

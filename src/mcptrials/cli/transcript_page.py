@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.rule import Rule
 
 from mcptrials.cli.screen import SCRIPTED_LABEL, from_here, safe
+from mcptrials.counting import counted
 from mcptrials.encoding import dump_text
 from mcptrials.events import (
     ContractViolation,
@@ -75,8 +76,9 @@ def _print_grades(console: Console, record: Record) -> None:
     duration = "" if record.duration_ms is None else f"{record.duration_ms / 1000:.1f} s · "
     tokens = "tokens not reported"
     if record.input_tokens is not None:
-        tokens = f"{record.input_tokens} tokens in, {record.output_tokens} out"
-    console.print(safe(f"{duration}{record.tool_calls} calls, {record.tool_errors} tool errors · {tokens}", "dim"))
+        tokens = f"{counted(record.input_tokens, 'token')} in, {record.output_tokens} out"
+    calls = f"{counted(record.tool_calls, 'call')}, {counted(record.tool_errors, 'tool error')}"
+    console.print(safe(f"{duration}{calls} · {tokens}", "dim"))
 
 
 def _lines(event: Event, limit: int) -> Iterator[Line]:
@@ -85,7 +87,8 @@ def _lines(event: Event, limit: int) -> Iterator[Line]:
         case PromptGiven():
             yield from _prompt(event)
         case ServerStarted():
-            yield f"[{_at(event)}] server {event.server}: {event.tool_count} tools, {event.protocol_version}", "dim"
+            tools = counted(event.tool_count, "tool")
+            yield f"[{_at(event)}] server {event.server}: {tools}, {event.protocol_version}", "dim"
         case ModelReply():
             yield from _reply(event, limit)
         case ToolCalled():
@@ -116,9 +119,11 @@ def _rest(event: Event, limit: int) -> Iterator[Line]:
             yield f"[{_at(event)}] {event.blame}: {event.cause}: {event.message}", "bold red"
         case ServerAsked() | ToolsListed() | ServerLog():
             yield _told(event)
-        case ServerExited() if event.how != "closed" or event.exit_code:
+        case ServerExited() if event.how != "closed" or event.exit_code or event.stderr_tail.strip():
             code = "" if event.exit_code is None else f", exit code {event.exit_code}"
-            yield f"[{_at(event)}] server {event.server} ended: {event.how}{code}", "yellow"
+            wrote = "; it wrote to stderr:" if event.stderr_tail.strip() else ""
+            odd = event.how != "closed" or event.exit_code
+            yield f"[{_at(event)}] server {event.server} ended: {event.how}{code}{wrote}", "yellow" if odd else "dim"
             yield from _indented(_short(event.stderr_tail.strip(), limit), "dim")
 
 
@@ -148,8 +153,8 @@ def _prompt(event: PromptGiven) -> Iterator[Line]:
 def _reply(event: ModelReply, limit: int) -> Iterator[Line]:
     spent = f"{event.ms / 1000:.1f} s"
     usage = event.usage
-    if usage and usage.output_tokens is not None:
-        spent += f", {usage.input_tokens} tokens in, {usage.output_tokens} out"
+    if usage and usage.input_tokens is not None and usage.output_tokens is not None:
+        spent += f", {counted(usage.input_tokens, 'token')} in, {usage.output_tokens} out"
     yield "", ""
     yield f"model, turn {event.turn} [{_at(event)}, {spent}]", "bold blue"
     if event.native_images:

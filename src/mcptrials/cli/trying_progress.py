@@ -4,6 +4,7 @@ from rich.console import Console
 
 from mcptrials.cli.comparison_page import points
 from mcptrials.cli.progress import Progress
+from mcptrials.counting import counted
 from mcptrials.project import Project
 from mcptrials.record import Record
 from mcptrials.runner.options import Plan
@@ -25,7 +26,7 @@ class TryingProgress(Progress):
         earlier = Run.load(self._project.runs_dir / plan.run_id).records() if resumed else ()
         self._blocks = Blocks(plan.trials, plan.owed, earlier)
         self._groups = {task.id: task.group for task in plan.suite.tasks if task.group}
-        self.notice(detectable(plan.suite.tasks, plan.trials, self._groups))
+        self.notice(detectable(plan.suite.tasks, plan.trials, self._project.config.seed))
         if told := expected_tokens(self._project, plan.arms, len(plan.owed)):
             self.notice(told)
         return super().confirm(plan)
@@ -47,4 +48,5 @@ class TryingProgress(Progress):
         if found.ci_low is not None and found.ci_high is not None:
             interval = f" [{points(found.ci_low)}, {points(found.ci_high)}]"
         rates = f"{100 * found.mean_a:.1f} % -> {100 * found.mean_b:.1f} %"
-        return f"{where}: {rates}, {points(found.difference)} points{interval}; the verdict comes at the end"
+        of = f" over {counted(found.n_tasks, 'task')}, {counted(found.n_trials, 'trial')}"
+        return f"{where}: {rates}, {points(found.difference)} points{interval}{of}; the verdict comes at the end"

@@ -23,6 +23,7 @@ from mcptrials.comparison.success import (
     worst_cases,
 )
 from mcptrials.comparison.tool_lists import tool_changes
+from mcptrials.counting import counted
 from mcptrials.errors import UsageError
 from mcptrials.record import SCHEMA_VERSION
 from mcptrials.stats import PairedComparison, Scope, holm
@@ -167,13 +168,15 @@ def _warnings(a: dict[str, Any], b: dict[str, Any], pairing: Pairing, when: dict
         found.append(f"not concurrent ({when['how']}): what drifted meanwhile is part of the difference")
     for side in (a, b):
         if side["missing"]:
-            found.append(f"{side['name']} is incomplete: {side['missing']} trials were not run")
+            found.append(
+                f"{side['name']} is incomplete: {counted(side['missing'], 'trial was', 'trials were')} not run"
+            )
         if (side["share_copies"] or 0) > MANY_COPIES:
             found.append(f"{side['name']}: most trials repeat another of their task word for word, and add little")
     if a["split"] != b["split"]:
         found.append(f"the splits differ: {a['split']} and {b['split']}")
     if pairing.untried:
-        found.append(f"{len(pairing.untried)} tasks were not tried on both sides and are left out")
+        found.append(f"left out, not tried on both sides: {counted(len(pairing.untried), 'task')}")
     if len(pairing.paired) < MIN_TASKS:
         found.append(
             f"too few tasks for inference: {len(pairing.paired)}; at least {MIN_TASKS} are needed, 20 are a start"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from statistics import fmean, variance
 from typing import Any
 
+from mcptrials.counting import counted
 from mcptrials.stats import PairedDesign, design_of, minimal_detectable_effect, power_of, required_tasks
 
 POWER = 0.8
@@ -76,7 +77,7 @@ def _line(found: Mapping[str, Any], difference: float) -> str:
     if found["difference"] is None:
         return line
     more, trials = found["more_tasks"], found["trials_per_task"]
-    needed = "no more tasks" if not more else "1 more task" if more == 1 else f"{more} more tasks"
-    others = f", or {trials} trials a task" if trials and more else ""
+    needed = counted(more, "more task") if more else "no more tasks"
+    others = f", or {counted(trials, 'trial')} a task" if trials and more else ""
     noise = f"; noise {found['noise']} dominates" if found["noise"] else ""
     return f"{line}; to see {100 * difference:+.0f} points: {needed}{others}{noise}"

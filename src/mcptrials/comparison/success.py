@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mcptrials.comparison.side import Side
+from mcptrials.counting import counted
 from mcptrials.record import Record
 from mcptrials.stats import (
     Estimate,
     PairedComparison,
     Scope,
+    all_pass_bound,
     compare_paired,
     copies_exceed_chance,
     count_copies,
@@ -84,7 +86,8 @@ def surviving(found: PairedComparison, worst: Mapping[str, Any], unscored: int) 
     """A verdict holds only if trials without a score could not have overturned it: they are not missing at random."""
     if found.verdict == "inconclusive" or all(case["verdict"] == found.verdict for case in worst.values()):
         return found
-    reason = f"{unscored} trials are not scored, and could overturn what the others say ({found.verdict})"
+    what = counted(unscored, "trial is", "trials are")
+    reason = f"{what} not scored, and could overturn what the others say ({found.verdict})"
     return replace(found, verdict="inconclusive", reason=reason)
 
 
@@ -114,6 +117,7 @@ def side_row(side: Side, tasks: Sequence[str], scope: Scope) -> dict[str, Any]:
         "variant": side.arm.variant,
         "split": side.stated("split"),
         **_estimate(found),
+        "failure_bound": all_pass_bound(found.n_groups) if _always(found, scope) else None,
         "passed": sum(record.passed is True for record in records),
         "failed": sum(record.passed is False for record in records),
         "not_scored": unscored,
@@ -122,6 +126,11 @@ def side_row(side: Side, tasks: Sequence[str], scope: Scope) -> dict[str, Any]:
         "distinct_trials": copies.n_distinct,
         "share_copies": copies.share,
     }
+
+
+def _always(found: Estimate, scope: Scope) -> bool:
+    """All of several independent tasks passed each time: what tasks like these may still fail is the rule of three."""
+    return found.mean == 1 and found.n_groups > 1 and scope == "tasks-like-these"
 
 
 def _estimate(found: Estimate) -> dict[str, Any]:
@@ -149,6 +158,7 @@ def strata(a: Side, b: Side, tasks: Sequence[str], question: Question) -> list[d
 
 
 def _stratum(kind: str, name: str | None, found: PairedComparison | None) -> dict[str, Any]:
-    keys = ("n_tasks", "mean_a", "mean_b", "difference", "ci_low", "ci_high", "p_exact")
-    numbers = {key: getattr(found, key) if found else (0 if key == "n_tasks" else None) for key in keys}
+    keys = ("n_tasks", "n_trials", "mean_a", "mean_b", "difference", "ci_low", "ci_high", "p_exact")
+    counts = ("n_tasks", "n_trials")
+    numbers = {key: getattr(found, key) if found else (0 if key in counts else None) for key in keys}
     return {"by": kind, "name": name, **numbers}

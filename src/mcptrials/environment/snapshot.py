@@ -1,6 +1,7 @@
 """Snapshot: what lies in a trial's directory, SQLite databases by row, and what has changed since another one."""
 
 import hashlib
+import itertools
 import os
 import stat
 from collections import Counter
@@ -82,14 +83,22 @@ def take_snapshot(folder: Path) -> Snapshot:
 
 
 def _found(folder: Path) -> list[Path]:
-    """Files, links and whatever else is no directory; never through a link."""
+    """Files, links and whatever else is no directory; never through a link.
+
+    A folder that cannot be listed is a failure: what a server put there would seem not to be.
+    """
     found: list[Path] = []
-    for name_above, folders, names in os.walk(folder):
-        above = Path(name_above)
-        folders[:] = [name for name in folders if not _is_no_state((above / name).relative_to(folder).as_posix())]
-        found += [above / name for name in (*names, *(each for each in folders if (above / each).is_symlink()))]
-        if len(found) > MAX_FILES:
-            raise ReadError(f"the trial's directory holds more than {MAX_FILES:,} files")
+    folders, count = [folder], itertools.count(1)
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if next(count) > MAX_FILES:
+                    raise ReadError(f"the trial's directory holds more than {MAX_FILES:,} files")
+                path = Path(entry.path)
+                if not entry.is_dir(follow_symlinks=False):
+                    found.append(path)
+                elif not _is_no_state(path.relative_to(folder).as_posix()):
+                    folders.append(path)
     return sorted(found)
 
 

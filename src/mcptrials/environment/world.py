@@ -26,6 +26,7 @@ from mcptrials.environment.snapshot import Snapshot
 from mcptrials.environment.spec import EnvironmentSpec
 from mcptrials.errors import HarnessError, UsageError
 from mcptrials.protocols import Place, StateQuery, WireLog
+from mcptrials.removal import remove_tree
 from mcptrials.trial import StateValue
 
 CHECK_TIMEOUT_S = 300.0
@@ -71,7 +72,7 @@ class TrialPlaces:
     def remove(self, place: Place) -> None:
         """Nothing else that stands in its place is touched."""
         if place.inode in (None, inode(place.trial_dir)):
-            shutil.rmtree(place.trial_dir, ignore_errors=True)
+            remove_tree(place.trial_dir)
 
     def leave(self, place: Place, name: str) -> Path | None:
         """The end of a trial: its directory is removed, or kept under a name that a person finds, which is given."""
@@ -86,7 +87,7 @@ class TrialPlaces:
         """What is kept stays; of nothing, nothing stays."""
         with suppress(OSError):
             self.root.chmod(stat.S_IRWXU)
-        shutil.rmtree(self.root, ignore_errors=True)
+        remove_tree(self.root)
         if self.kept:
             with suppress(OSError):
                 self.kept.rmdir()

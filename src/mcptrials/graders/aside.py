@@ -1,12 +1,10 @@
 """Aside: how graders run programs of others: in a folder of their own, with what they may see of a trial as files."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -16,6 +14,7 @@ from mcptrials import errand, excerpt
 from mcptrials.encoding import dump_line, dump_text
 from mcptrials.errors import GraderError
 from mcptrials.protocols import GradeInput, Judgement
+from mcptrials.removal import remove_tree
 
 TIMEOUT_S = 30.0
 MAX_BYTES = 1 << 20
@@ -36,7 +35,7 @@ async def desk(given: GradeInput) -> AsyncIterator[Path]:
         yield folder
     finally:
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(partial(shutil.rmtree, folder, ignore_errors=True))
+            await to_thread.run_sync(remove_tree, folder)
 
 
 def _lay_out(folder: Path, given: GradeInput) -> None:

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from mcptrials.counting import counted
 from mcptrials.frozen import Items, UserData
 from mcptrials.protocols import GradeInput, Judgement, StateQuery
 from mcptrials.task import Task
@@ -98,7 +99,7 @@ class MaxCalls(UserData):
 
     def grade(self, given: GradeInput) -> Judgement:
         count = len(_names(given))
-        return Judgement(count <= self.max, "match" if count <= self.max else "too_many", f"{count} calls")
+        return Judgement(count <= self.max, "match" if count <= self.max else "too_many", counted(count, "call"))
 
 
 _MATCH = Judgement(True, "match")

@@ -31,9 +31,14 @@ def project_file(path: Path) -> Path:
     """
     try:
         path = path / DEFAULT_FILE if path.is_dir() else path
-        return path.resolve() if path.exists() else path
+        if path.exists():
+            return path.resolve()
     except OSError as exc:
         raise UsageError(f"cannot read the file: {exc.strerror}", where=str(path), hint="check the path") from exc
+    if path.name == DEFAULT_FILE:
+        what = "there is no project file"
+        raise UsageError(what, where=str(path), hint="make one with: mcptrials init, or name yours with --project")
+    return path
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from mcptrials.counting import counted
 from mcptrials.record import Record
 from mcptrials.task import Task
 
@@ -28,7 +29,7 @@ def _regraded(records: Sequence[Record]) -> Iterator[str]:
             hashes.setdefault(record.task_id, set()).add(tuple(grade.hash for grade in record.graders))
     mixed = [task_id for task_id, found in hashes.items() if len(found) > 1]
     if mixed:
-        yield f"{len(mixed)} tasks, {mixed[0]} first, are graded by different graders: grade the run again"
+        yield f"graded by different graders: {counted(len(mixed), 'task')}, {mixed[0]} first; grade the run again"
 
 
 def _changed(records: Sequence[Record]) -> list[str]:
@@ -36,7 +37,9 @@ def _changed(records: Sequence[Record]) -> list[str]:
     found = []
     for fault, what in (("tools_changed", "list of tools"), ("version_changed", "version")):
         if count := sum(fault in record.server_faults for record in records):
-            found.append(f"{count} trials met a server with another {what} than the check before the run did")
+            found.append(
+                f"{counted(count, 'trial')} met a server with another {what} than the check before the run did"
+            )
     return found
 
 
@@ -48,6 +51,5 @@ def _weak_tasks(records: Sequence[Record], tasks: Mapping[str, Task]) -> list[st
     weak = [task_id for task_id, counts in calls.items() if max(counts) <= 1]
     if not calls or len(weak) <= WEAK_SHARE * len(calls):
         return []
-    return [
-        f"{len(weak)} of {len(calls)} tasks with passes need at most one call: the suite tests little of the server"
-    ]
+    what = f"{len(weak)} of {counted(len(calls), 'task')} with passes took at most one call"
+    return [f"{what}: the suite tests little of the server"]

@@ -6,13 +6,14 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from mcptrials.counting import counted
 from mcptrials.record import SCHEMA_VERSION, Record
 from mcptrials.report.asked import asked_warnings
 from mcptrials.report.cautions import cautions
 from mcptrials.report.expected import expected_tools
 from mcptrials.report.suspects import suspects
 from mcptrials.report.tools import tool_rows
-from mcptrials.stats import Estimate, estimate, estimate_pass_at, estimate_pass_hat, largest_k
+from mcptrials.stats import Estimate, all_pass_bound, estimate, estimate_pass_at, estimate_pass_hat, largest_k
 from mcptrials.store import Run
 from mcptrials.task import Task
 
@@ -108,11 +109,15 @@ def _arm_row(arm: str, label: str, records: Sequence[Record], tasks: Mapping[str
         "n_eff": found.n_eff,
         "method": found.method,
         "scope": "tasks-like-these",
+        "n_groups": found.n_groups,
+        "failure_bound": _failure_bound(found),
         "partial_credit": _partial_credit(records),
         "pass_at": {k: each.mean for k, each in pass_at.items()},
         "pass_at_ci": {k: _interval(each) for k, each in pass_at.items()},
+        "pass_at_n_eff": {k: each.n_eff for k, each in pass_at.items()},
         "pass_hat": {k: each.mean for k, each in pass_hat.items()},
         "pass_hat_ci": {k: _interval(each) for k, each in pass_hat.items()},
+        "pass_hat_n_eff": {k: each.n_eff for k, each in pass_hat.items()},
         **_bounds(records, tasks),
         "distinct_trials": len({(record.task_id, record.reply_hash) for record in records if record.scored}),
     }
@@ -129,6 +134,11 @@ def _partial_credit(records: Sequence[Record]) -> float | None:
 
 def _shown_ks(largest: int) -> list[int]:
     return sorted({*range(1, min(largest, SHOWN_K) + 1), *([largest] if largest else [])})
+
+
+def _failure_bound(found: Estimate) -> float | None:
+    """How many tasks like these may fail though all passed (the rule of three); None otherwise, and of one unit."""
+    return all_pass_bound(found.n_groups) if found.mean == 1 and found.n_groups > 1 else None
 
 
 def _interval(found: Estimate) -> list[float | None]:
@@ -167,10 +177,10 @@ def _bounds(records: Sequence[Record], tasks: Mapping[str, Task]) -> dict[str, f
 
 
 def _task_rows(arm: str, records: Sequence[Record], tasks: Mapping[str, Task]) -> list[dict[str, Any]]:
-    return [
-        _task_row(arm, task, [record for record in records if record.task_id == task_id])
-        for task_id, task in tasks.items()
-    ]
+    by_task: dict[str, list[Record]] = {task_id: [] for task_id in tasks}
+    for record in records:
+        by_task[record.task_id].append(record)
+    return [_task_row(arm, task, by_task[task_id]) for task_id, task in tasks.items()]
 
 
 def _task_row(arm: str, task: Task, records: Sequence[Record]) -> dict[str, Any]:
@@ -204,7 +214,7 @@ def _class_rows(arm: str, records: Sequence[Record], tasks: Mapping[str, Task]) 
         mine = [record for record in records if record.task_id in chosen]
         scores = _scores(mine, chosen)
         found = estimate(scores, _groups(chosen, scores))
-        interval = {"ci_low": found.ci_low, "ci_high": found.ci_high}
+        interval = {"ci_low": found.ci_low, "ci_high": found.ci_high, "n_eff": found.n_eff, "method": found.method}
         rows.append(
             {"arm": arm, "class": expects, "n_tasks": len(chosen), **_counts(mine), "rate": found.mean, **interval}
         )
@@ -243,8 +253,10 @@ def _causes(records: Sequence[Record]) -> list[dict[str, Any]]:
 def _lost(transcripts: Sequence[str]) -> list[str]:
     if not transcripts:
         return []
-    return [f"{len(transcripts)} transcripts cannot be read, {transcripts[0]} first: the tools table lacks their calls"]
+    many = counted(len(transcripts), "transcript")
+    return [f"{many} cannot be read, {transcripts[0]} first: calls are missing in the tools table"]
 
 
 def _strange(count: int) -> list[str]:
-    return [f"{count} records belong to no trial of the run's plan and are left out"] if count else []
+    belong = "record belongs", "records belong"
+    return [f"{counted(count, *belong)} to no trial of the run's plan: left out"] if count else []

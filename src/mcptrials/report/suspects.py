@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mcptrials import excerpt
+from mcptrials.counting import counted
 from mcptrials.record import GradeRecord, Record
 from mcptrials.report.copies import copied_beyond_chance
 from mcptrials.task import Task
@@ -63,7 +64,7 @@ def _near_misses(task: Task, records: Sequence[Record]) -> Iterator[Suspect]:
     failed = [record for record in records if not record.passed]
     near = [record for record in failed if any(grade.reason == "near_miss" for grade in _failing(record))]
     if near:
-        reason = f"{len(near)} of {len(failed)} failures are near misses: check the grader"
+        reason = f"{len(near)} of {counted(len(failed), 'failure')} by a near miss: check the grader"
         yield _suspect("near_miss", reason, near, len(failed), task_id=task.id)
 
 
@@ -77,7 +78,7 @@ def _right_state(task: Task, records: Sequence[Record]) -> Iterator[Suspect]:
         if state and form and all(grade.passed for grade in state):
             found.append(record)
     if found:
-        reason = f"{len(found)} trials left the right state and failed by the form of their answer"
+        reason = f"{counted(len(found), 'trial')} left the right state and failed by the form of the answer"
         yield _suspect("right_state", reason, found, len(records), task_id=task.id)
 
 
@@ -85,7 +86,9 @@ def _untouched(task: Task, records: Sequence[Record]) -> Iterator[Suspect]:
     passed = [record for record in records if record.passed]
     untouched = [record for record in passed if record.tool_calls == 0]
     if task.expects == "act" and untouched:
-        reason = f"{len(untouched)} trials passed without a call to the server: the task leaks or can be guessed"
+        reason = (
+            f"{counted(len(untouched), 'trial')} passed without a call to the server: the task leaks or can be guessed"
+        )
         yield _suspect("untouched", reason, untouched, len(passed), task_id=task.id)
 
 
@@ -128,7 +131,7 @@ def _flips(by_task: Mapping[str, Sequence[Record]]) -> Iterator[Suspect]:
     if mixed:
         names = Counter(task_id for _, task_id, _ in mixed)
         shown = ", ".join(list(dict.fromkeys(task_id for _, task_id, _ in mixed))[:5])
-        reason = f"{len(names)} of {len(by_task)} tasks flip between trials of the same arm: {shown}"
+        reason = f"{len(names)} of {counted(len(by_task), 'task')} passed and failed by the same arm: {shown}"
         yield _suspect("flips", reason, [r for _, _, mine in mixed for r in mine if not r.passed],
                        sum(len(mine) for _, _, mine in mixed), tasks=list(names))  # fmt: skip
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from mcptrials import lineage
 from mcptrials.protocols import Place
 from mcptrials.servers import landlock
 from mcptrials.servers.reach import NOWHERE, Reach
 from mcptrials.servers.sandbox import MIB, Sandbox
 from mcptrials.servers.software import DEVICES, SYSTEM
+from mcptrials.servers.system_calls import filter_program
 
 try:
     import resource
@@ -98,7 +100,9 @@ class Confined:
         with self._ruleset(place, program) as descriptor:
             limits = ",".join(f"{number}:{soft}:{hard}" for number, soft, hard in self._limits())
             python = [getattr(sys, "_base_executable", sys.executable), "-I", "-S", str(_LAUNCHER)]
-            argv = [*python, str(descriptor), limits, start.env.get("LC_CTYPE", ""), *start.argv]
+            mark = str(lineage.run_mark(place.trial_dir.parent))
+            rights = [str(descriptor), filter_program() if self.abi else "", mark]
+            argv = [*python, *rights, limits, start.env.get("LC_CTYPE", ""), *start.argv]
             yield replace(start, argv=argv, descriptors=() if descriptor < 0 else (descriptor,))
 
     def _ruleset(self, place: Place, program: Path) -> Any:
@@ -140,6 +144,7 @@ class Confined:
             "mode": box.mode,
             "in_force": kind,
             "abi": self.abi or None,
+            "seccomp": bool(self.abi and filter_program()),
             "read": [str(path) for path in (*self.reach.whole, *self.reach.names)] if self.abi else None,
             "write": [str(path) for path in self.write] if self.abi else None,
             "limits": limits_of(box) if resource else None,

@@ -27,6 +27,8 @@ MAX_REPORTS = 1000
 """Of violations, of notifications and of the server's requests, in one session; all of them stand in the wire log."""
 LIST_CHANGED = "notifications/tools/list_changed"
 _NOT_JSON = "not_json"
+MAX_HELD = 1 << 20
+"""Lists and objects in one message. Each takes 70 bytes and more of memory, though it may be written in three."""
 _SHOWN = 300
 _ID = re.compile(rb'"id"\s*:\s*(\d+)')
 
@@ -240,6 +242,8 @@ def _written(line: bytes) -> _Written:
     except UnicodeDecodeError as exc:
         breaches.append(("invalid_utf8", f"byte {exc.start}: {_shorten(line)}"))
         text = line.decode("utf-8", "replace")
+    if _holds_too_many(line):
+        return _Written(breaches=(*breaches, ("too_many_values", _shorten(line))))
     try:
         value, odd = _value(text)
     except (ValueError, RecursionError):
@@ -251,6 +255,16 @@ def _written(line: bytes) -> _Written:
     elif not isinstance(value, dict):
         breaches.append(("malformed_message", f"not an object: {_shorten(line)}"))
     return _Written(value, not odd, tuple(breaches))
+
+
+def _holds_too_many(line: bytes) -> bool:
+    """Before they are made: brackets outside of strings, in time linear in the line whatever it is."""
+    if line.count(b"[") + line.count(b"{") <= MAX_HELD:
+        return False
+    line = line.replace(rb"\\", b"").replace(rb"\"", b"")
+    if line.count(b'"') > 2 * MAX_HELD:
+        return True
+    return sum(part.count(b"[") + part.count(b"{") for part in line.split(b'"')[::2]) > MAX_HELD
 
 
 def request_id(value: Any) -> Any:

@@ -30,7 +30,8 @@ _RUNTIME = (
     "/run/resolvconf",
 )
 SYSTEM = tuple(map(Path, (*_SYSTEM, *_RUNTIME, "/var/cache/fontconfig")))
-DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts"))
+DEVICES = tuple(Path("/dev", name) for name in ("null", "zero", "full", "random", "urandom", "tty"))
+"""No pseudo-terminals: whoever may open its own may open those in which the user is typing."""
 STORES = (".local/bin", ".local/lib", ".local/share/uv", ".npm", ".cache/uv")
 """In a home: programs and packages that the user installed, and what package runners fetched."""
 _PREFIX_MARKS = ("pyvenv.cfg", "conda-meta", "lib/node_modules", "lib/python*")

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from mcptrials.counting import counted
 from mcptrials.starter.entry import Entry
 from mcptrials.starter.hints import state_hints
 from mcptrials.starter.inspection import Inspection
@@ -39,7 +40,7 @@ def server_value(entry: Entry, project_dir: Path) -> dict[str, object]:
 
 def describe(entry: Entry, found: Inspection) -> str:
     """What is worth knowing of a server, in one line."""
-    tools = f"{len(found.tools)} tool{'' if len(found.tools) == 1 else 's'}"
+    tools = counted(len(found.tools), "tool")
     instructions = "instructions" if found.instructions else "no instructions"
     return (
         f"{entry.transport}, {found.era} protocol {found.protocol_version or 'unknown'}, {tools}, "

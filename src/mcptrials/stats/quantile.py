@@ -43,4 +43,4 @@ def t_power(shift: float, df: float, critical: float) -> float:
     x = np.linspace(-spread - NEGLIGIBLE_LOG / df, spread, NODES)
     density = np.exp(df * (x - np.expm1(2 * x) / 2))
     inside = ndtr(critical * np.exp(x) - shift) - ndtr(-critical * np.exp(x) - shift)
-    return float(1 - (density * inside).sum() / density.sum())
+    return max(0.0, float(1 - (density * inside).sum() / density.sum()))

@@ -46,6 +46,11 @@ def sign_flip_p(differences: Sequence[float]) -> float:
     if signed is None:
         values = np.asarray(differences, dtype=float)
         return min(1.0, max(2 * _chance_below_zero(values if values.sum() > 0 else -values), SMALLEST_P))
+    return p_of_steps(signed)
+
+
+def p_of_steps(signed: Whole) -> float:
+    """The same of differences that are whole numbers of some step."""
     steps, total = np.abs(signed), abs(int(signed.sum()))
     if total == 0:
         return 1.0

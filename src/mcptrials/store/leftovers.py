@@ -4,7 +4,6 @@ A run's folder may come from anywhere, so what its lock names is a claim only.
 """
 
 import os
-import shutil
 import stat
 import tempfile
 from contextlib import suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mcptrials import lineage
+from mcptrials.removal import remove_tree
 
 _PREFIX = "mcptrials-"
 _MARK = ".run"
@@ -38,7 +38,7 @@ def remove_leftovers(claimed: Any, run_id: str) -> str | None:
     lineage.end_run(root)
     with suppress(OSError):
         root.chmod(stat.S_IRWXU)  # it was made unlisted
-    shutil.rmtree(root, ignore_errors=True)
+    remove_tree(root)
     return None
 
 

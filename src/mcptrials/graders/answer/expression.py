@@ -6,10 +6,14 @@ from mcptrials.graders.answer.options import Options
 from mcptrials.graders.answer.verdict import AnswerMatch, matched, missed
 
 TIMEOUT_S = 0.25
+MAX_PATTERN = 1000
+"""Characters: on a longer one the engine takes seconds for an answer that nearly fits, whatever its time limit."""
 
 
 def problem(expected: str, options: Options) -> str | None:
     """Why it cannot be what is expected."""
+    if len(expected) > MAX_PATTERN:
+        return f"a pattern of {len(expected)} characters is too long; {MAX_PATTERN} are the most"
     try:
         pattern = regex.compile(expected)
     except (regex.error, RecursionError, OverflowError) as exc:
