@@ -88,6 +88,16 @@ def end_run(root: Path) -> int:
     return _end(lambda each: _limit(each) >> _PID_BITS == number or name in _environment(each))
 
 
+def at_work(group: int) -> bool:
+    """Whether a process of a group computes, or waits for a disk, just now; never, where the system is not Linux."""
+    for pid in _pids():
+        with suppress(OSError):
+            state, _, of = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+            if int(of) == group and state in (b"R", b"D"):
+                return True
+    return False
+
+
 def _end(belongs: Callable[[int], bool]) -> int:
     ended: set[int] = set()
     for _ in range(_ROUNDS):

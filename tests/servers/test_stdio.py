@@ -128,6 +128,14 @@ async def test_a_server_that_ignores_the_end_of_its_input_is_terminated(tmp_path
     assert 2000 <= exit_.ms < 4000
 
 
+async def test_a_server_that_is_at_work_when_its_time_is_over_gets_more(tmp_path: Path) -> None:
+    burns = "while time.process_time() - begun < 2.5: pass"
+    program = f"import sys, time; print(input(), flush=True); sys.stdin.read(); begun = time.process_time()\n{burns}"
+    exit_ = await closed(python(program), tmp_path)
+    assert (exit_.how, exit_.exit_code) == ("closed", 0)
+    assert exit_.ms >= 2500
+
+
 async def test_a_server_that_ignores_sigterm_too_is_killed(tmp_path: Path) -> None:
     exit_ = await closed(faulty("ignore_eof", "ignore_term"), tmp_path)
     assert (exit_.how, exit_.exit_code) == ("killed", -9)

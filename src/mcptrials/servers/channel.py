@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 from anyio.abc import ByteReceiveStream, Process
 
-from mcptrials import excerpt
+from mcptrials import excerpt, lineage
 from mcptrials.errors import ServerError
 from mcptrials.protocols import ServerExit, WireLog
 from mcptrials.servers.background import background
@@ -30,6 +30,9 @@ MAX_OUTPUT = 512 << 20
 STDERR_HEAD, STDERR_TAIL = 8 << 10, 24 << 10
 EXIT_GRACE_S = 2.0
 """How long a server may take to exit after each step of the shutdown."""
+_BUSY_GRACE_S = 10.0
+"""How long in all while it is at work: beside others that start, an exit takes longer through no fault of its own."""
+_LOOK_S = 0.5
 _SETTLE_S = 0.5
 """How long a server whose output ended may take to be gone."""
 _REST_S = 0.2
@@ -221,7 +224,7 @@ class StdioChannel:
         if self._process.stdin is not None:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
                 await self._process.stdin.aclose()
-        if await self._exit_code(EXIT_GRACE_S) is not None:
+        if await self._exit_code(EXIT_GRACE_S) is not None or await self._exits_slowly():
             return "closed"
         self._signal_group(signal.SIGTERM)
         if await self._exit_code(EXIT_GRACE_S) is not None:
@@ -229,6 +232,13 @@ class StdioChannel:
         self._signal_group(signal.SIGKILL)
         await self._process.wait()
         return "killed"
+
+    async def _exits_slowly(self) -> bool:
+        with anyio.move_on_after(_BUSY_GRACE_S - EXIT_GRACE_S):
+            while await to_thread.run_sync(lineage.at_work, self._process.pid):
+                if await self._exit_code(_LOOK_S) is not None:
+                    return True
+        return self._process.returncode is not None
 
     def _signal_group(self, number: signal.Signals) -> None:
         with suppress(OSError):
