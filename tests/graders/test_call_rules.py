@@ -130,7 +130,7 @@ def test_a_call_order_allows_other_calls_between(tools: list[str], calls: list[s
 @pytest.mark.parametrize(("most", "calls", "passed"), [(0, 0, True), (0, 1, False), (2, 2, True), (2, 3, False)])
 def test_at_most_so_many_calls_are_asked_for(most: int, calls: int, passed: bool) -> None:
     judgement = judged(MaxCalls(max=most), *["s/a"] * calls)
-    assert (judgement.value, judgement.evidence) == (passed, f"{calls} calls")
+    assert (judgement.value, judgement.evidence) == (passed, f"{calls} call{'s' * (calls != 1)}")
 
 
 @pytest.mark.parametrize("rule", [NoToolCall(), RequiredTools(tools=("a",)), MaxCalls(max=1)])
