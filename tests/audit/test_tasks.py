@@ -235,6 +235,23 @@ def test_a_suite_that_looks_at_less_notices_less(tmp_path: Path) -> None:
     }
 
 
+def test_faults_are_planted_in_calls_to_which_arguments_are_added(tmp_path: Path) -> None:
+    inject = {"set_status": {"status": "paid"}}
+    servers = {"shop": {"python": "./shop.py:make", "tools": {"inject": inject}}}
+    tasks = [
+        task(
+            f"pay{id}",
+            [{"type": "state_check", "query": f"status of {id}", "expected": "paid"}],
+            None,
+            call("set_status", id=id),
+        )
+        for id in (3, 4)
+    ]
+    audit = check_project(shop(tmp_path, tasks, servers=servers), (), offline=True, notice=lambda _: None)
+    noticed = {row["fault"]: row["noticed_by"] for row in audit.faults}
+    assert noticed == {"write not done": ["pay3"], "write elsewhere": ["pay3"]}
+
+
 def test_state_that_only_a_running_server_knows_is_read_from_it(tmp_path: Path) -> None:
     asked = {"type": "state_check", "read": {"tool": "get_order", "args": {"id": 1}}}
     idle = task("idle", [asked | {"expected_contains": "open"}], None, call("get_order", id=1))

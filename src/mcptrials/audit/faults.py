@@ -4,7 +4,7 @@ This is mutation analysis (DeMillo, Lipton and Sayward 1978) with the server as 
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -150,7 +150,7 @@ class Planting:
         wrote, later = False, []
         for made in one.transcript.calls:
             if wrote and _is(made, server, tool):
-                later.append(made.call.arguments)
+                later.append(made.call.arguments if made.call.sent is None else made.call.sent)
             wrote = wrote or not self._reads(str(made.call.server), made.call.tool)
         return later
 
@@ -158,10 +158,13 @@ class Planting:
         lossy = plugins.load("hosts", "mcptrials.hosts.rewriting:Lossy")
         straying = plugins.load("hosts", "mcptrials.hosts.rewriting:Straying")
         made = self._made[server, tool]
+        hidden = frozenset().union(*map(_injected, made))
         answers = {canonical_hash(each.call.arguments): each.answer.result for each in made if each.answer}
-        faults = [await self._first("write not done", server, tool, lambda session: lossy(session, tool, answers))]
+        faults = [
+            await self._first("write not done", server, tool, lambda session: lossy(session, tool, answers, hidden))
+        ]
         if len(answers) > 1:
-            elsewhere = _elsewhere([each.call.arguments for each in made])
+            elsewhere = _elsewhere([each.call.arguments for each in made], hidden)
             faults.append(
                 await self._first("write elsewhere", server, tool, lambda session: straying(session, tool, elsewhere))
             )
@@ -229,11 +232,21 @@ def _miscounted(text: str) -> str | None:
     return other if other != text else None
 
 
-def _elsewhere(arguments: Sequence[Any]) -> Callable[[Any], Any]:
-    """Gives, for some arguments, the next other ones."""
+def _injected(made: CallMade) -> frozenset[str]:
+    """What the project added to a call: the server gets it, and no reference names it."""
+    asked, sent = made.call.arguments, made.call.sent
+    return (
+        frozenset(sent) - frozenset(asked) if isinstance(sent, Mapping) and isinstance(asked, Mapping) else frozenset()
+    )
 
-    def other(own: Any) -> Any:
+
+def _elsewhere(arguments: Sequence[Any], hidden: frozenset[str]) -> Callable[[Any], Any]:
+    """Gives, for some arguments, the next other ones, with what is injected as it is."""
+
+    def other(sent: Any) -> Any:
+        own = {name: value for name, value in sent.items() if name not in hidden} if hidden else sent
         at = next((index for index, each in enumerate(arguments) if each == own), 0)
-        return next((each for each in (*arguments[at:], *arguments[:at]) if each != own), own)
+        found = next((each for each in (*arguments[at:], *arguments[:at]) if each != own), own)
+        return {**found, **{name: sent[name] for name in hidden if name in sent}} if hidden else found
 
     return other

@@ -34,12 +34,20 @@ class Passing:
 class Lossy(Passing):
     """Answers the calls of one tool as they were answered before, and does nothing."""
 
-    def __init__(self, session: ServerSession, tool: str, answers: Mapping[str, Any]) -> None:
+    def __init__(
+        self, session: ServerSession, tool: str, answers: Mapping[str, Any], hidden: frozenset[str] = frozenset()
+    ) -> None:
+        """Args:
+        answers: by the hash of the arguments without the `hidden` ones.
+        """
         super().__init__(session)
-        self._tool, self._answers = tool, answers
+        self._tool, self._answers, self._hidden = tool, answers, hidden
 
     async def call(self, tool: str, arguments: Any, timeout_s: float) -> CallResult:
-        answer = self._answers.get(canonical_hash(arguments)) if tool == self._tool else None
+        asked = (
+            {name: each for name, each in arguments.items() if name not in self._hidden} if self._hidden else arguments
+        )
+        answer = self._answers.get(canonical_hash(asked)) if tool == self._tool else None
         return CallResult("ok", 0.0, answer) if answer is not None else await super().call(tool, arguments, timeout_s)
 
 
