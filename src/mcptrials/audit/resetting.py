@@ -21,6 +21,8 @@ from mcptrials.runner.preflight import no_wire
 from mcptrials.servers.asking import Client
 from mcptrials.task import ReferenceCall, Task
 
+MAX_TRIED = 5
+"""References that are tried until what one writes is seen."""
 MAX_LOOKS = 10
 """Tools that are asked what there is."""
 MAX_FILES = 1000
@@ -61,27 +63,35 @@ class _Seen:
     replies: tuple[str, ...]
     failed: str | None
     """The first tool that did not do what it was called for."""
+    landed: bool
+    """Whether the calls change files of the trial's directory."""
 
 
 async def reset_lines(project: Project, workshop: Workshop, shown: Shown) -> list[Line]:
     """One proof for each variant; nothing is claimed where no reference solution writes."""
     lines = []
     for variant, configs in _variants(project):
-        found = next((each for task in project.suite.tasks if (each := _writing(project, task, configs, shown))), None)
-        if found is None:
+        found = [each for task in project.suite.tasks if (each := _writing(project, task, configs, shown))]
+        if not found:
             what = "not proved: no task has a reference whose calls write through a server that a trial starts"
             lines.append(Line("environment", "ok", f"reset ({variant})", what))
             continue
-        task, calls = found
-        tried = _Tried(
-            task, calls, configs, await workshop.servers(variant), workshop.environment(task), project.limits(task)
-        )
-        try:
-            lines += await _prove(f"reset ({variant})", tried, project, workshop)
-        except TrialError as exc:
-            what = f"not proved: task {task.id}: {exc.message}"
-            lines.append(Line("environment", "warn", f"reset ({variant})", what, "see the lines above and below"))
+        servers = await workshop.servers(variant)
+        for task, calls in found[:MAX_TRIED]:
+            tried = _Tried(task, calls, configs, servers, workshop.environment(task), project.limits(task))
+            proof = await _tried_lines(f"reset ({variant})", tried, project, workshop)
+            if not any(line.facts.get("unseen") for line in proof):
+                break
+        lines += proof
     return lines
+
+
+async def _tried_lines(subject: str, tried: _Tried, project: Project, workshop: Workshop) -> list[Line]:
+    try:
+        return await _prove(subject, tried, project, workshop)
+    except TrialError as exc:
+        what = f"not proved: task {tried.task.id}: {exc.message}"
+        return [Line("environment", "warn", subject, what, "see the lines above and below")]
 
 
 def _variants(project: Project) -> Iterator[tuple[str, Mapping[str, ServerConfig]]]:
@@ -157,6 +167,10 @@ def _verdict(subject: str, task: Task, first: _Seen, second: _Seen) -> Line:
             what = f"task {task.id}: equal calls in two trials are answered by {shown}"
             fix = "right for times and random ids; else the server keeps state that no reset reaches"
             return Line("environment", "warn", subject, what, fix)
+    if first.left == first.clean and not first.landed and first.before == first.after:
+        what = f"not proved: nothing that the calls of task {task.id} write is seen in its hash, directory or tools"
+        fix = "annotate reading tools with readOnlyHint, or name what is written in environment.state_hash"
+        return Line("environment", "warn", subject, what, fix, {"unseen": True})
     seen = "which its hash shows" if first.left != first.clean else "though no hash shows it"
     what = f"proved with task {task.id}: it writes, {seen}, and the next trial begins as if it had not"
     return Line("environment", "ok", subject, what, None, {"hashed": first.clean is not None})
@@ -174,15 +188,17 @@ async def _trial(tried: _Tried, place: Place) -> _Seen:
             client = Client(config.client_policy, place.trial_dir)
             opened = open_session(name, channel, hooks, era=config.era, connect_s=connect_s, client=client)
             sessions[name] = await stack.enter_async_context(opened)
+        files = _print(place.trial_dir)
         before = await _look(sessions, place, tried.limits)
         replies, failed = [], None
         for name, call in tried.calls:
             answer = await sessions[name].call(call.tool, call.args, tried.limits.call_seconds)
             failed = failed or (call.tool if answer.status != "ok" else None)
             replies.append(_plain(answer.result if answer.error is None else answer.error, place))
+        landed = _print(place.trial_dir) != files
         after = await _look(sessions, place, tried.limits)
     left = await tried.environment.state_hash(place)
-    return _Seen(clean, left, before, after, tuple(replies), failed)
+    return _Seen(clean, left, before, after, tuple(replies), failed, landed)
 
 
 async def _look(sessions: Mapping[str, ServerSession], place: Place, limits: Limits) -> str:
