@@ -72,11 +72,11 @@ def write(folder: Path, *words: str, environment: Any = None, calls: Any = (CREA
     return Project.load(folder)
 
 
-async def prove(project: Project) -> list[Line]:
+async def prove(project: Project, tools: Any = None) -> list[Line]:
     with anyio.fail_after(30):
         workshop = Workshop(project, project.suite, Silent(), Redactor({}))
         try:
-            return await reset_lines(project, workshop, {"tasks": TOOLS})
+            return await reset_lines(project, workshop, tools or {"tasks": TOOLS})
         finally:
             workshop.places.close()
 
@@ -92,6 +92,22 @@ async def test_state_in_the_trials_directory_is_proved_to_be_gone_in_the_next(tm
     ]
     [(level, what)] = await said(write(tmp_path, "{trial_dir}/tasks.txt"))
     assert (level, "though no hash shows it" in what) == ("ok", True)
+
+
+async def test_among_tools_without_annotations_a_reference_is_taken_whose_writes_are_seen(tmp_path: Path) -> None:
+    plain = {"tasks": ({"name": "list"}, {"name": "create"})}
+    write(tmp_path, "{trial_dir}/tasks.txt", environment={"state_hash": [{"file": "{trial_dir}/tasks.txt"}]})
+    [shop] = json.loads((tmp_path / "tasks.json").read_text())
+    look = shop | {"id": "look", "reference": {"answer": "done", "calls": [{"tool": "list", "args": {}}]}}
+    found = {}
+    for name, tasks in {"both": [look, shop], "one": [look]}.items():
+        (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+        found[name] = [(line.level, line.what) for line in await prove(Project.load(tmp_path), plain)]
+    assert found["both"] == [
+        ("ok", "proved with task shop: it writes, which its hash shows, and the next trial begins as if it had not")
+    ]
+    [(level, what)] = found["one"]
+    assert (level, what.startswith("not proved: nothing that the calls of task look write is seen")) == ("warn", True)
 
 
 async def test_state_in_a_fixed_folder_is_found_in_the_next_trial(tmp_path: Path) -> None:
