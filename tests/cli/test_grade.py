@@ -109,13 +109,13 @@ def test_what_cannot_be_told_again_is_not_scored_and_its_old_verdict_stays_in_si
     config = json.loads(first)
     config["environment"] = {"readers": {"labels": {"file": "labels.txt"}}}
     (folder / "mcptrials.yaml").write_text(json.dumps(config))
-    regraded(folder, asked("sums", state), program)
+    regraded(folder, asked("sums", state), asked("program", command("exit 0 # another")))
     result = commands.run(folder, "grade", "r", "--json")
     assert result.code == 3
     data = result.document["data"]
     assert sorted(row["reason"] for row in data["not_graded"]) == [
         "command: the trial's directory is gone; with keep_trial_dirs: true it is kept",
-        "state_check: the state was not read",
+        "state_check: the run never read 'labels': only a new run does",
     ]
     assert {(flip["before"], flip["after"], flip["cause_after"]) for flip in data["flips"]} == {
         ("passed", "invalid", "grader_error")
@@ -129,6 +129,20 @@ def test_what_cannot_be_told_again_is_not_scored_and_its_old_verdict_stays_in_si
     (folder / "mcptrials.yaml").write_text(first)
     regraded(folder, asks("sums"), program)
     assert "owes no trial" in commands.run(folder, "run", "--resume", "r").err  # nothing is paid for twice
+
+
+def test_a_grader_that_has_not_changed_keeps_the_grade_that_it_cannot_give_again(
+    tmp_path: Path, commands: Preloaded
+) -> None:
+    folder = project(tmp_path / "p", asks("sums"), asked("program", command("exit 0")))
+    assert commands.run(folder, "run", "--name", "r", "--quiet").code == 0
+    regraded(folder, asks("sums", "6"), asked("program", command("exit 0")))
+    result = commands.run(folder, "grade", "r", "--json")
+    assert result.code == 0
+    data = result.document["data"]
+    assert (data["grades_kept"], data["not_graded"]) == (1, [])
+    assert [(flip["task_id"], flip["after"]) for flip in data["flips"]] == [("sums", "failed")]
+    assert "1 grade kept: what was graded is gone, and the grader is the same" in commands.run(folder, "grade", "r").out
 
 
 def test_a_command_grades_again_where_trial_directories_are_kept(tmp_path: Path, commands: Preloaded) -> None:

@@ -51,7 +51,7 @@ def grade(run_name: str | None, only: str | None, tasks: tuple[str, ...], **flag
         write_whole(run.folder / "summary.json", dump_text(summary).encode() + b"\n")
     data = _data(found, rates, summary)
     if not flags["as_json"]:
-        _print(output(), data)
+        _print(output(), data if not flags["quiet"] else data | {"flips": [], "not_graded": []})
     end(_outcome(found, data))
 
 
@@ -85,6 +85,7 @@ def _data(found: Regraded, rates: Mapping[str, float | None], summary: Mapping[s
         "grades": found.run.grades,
         "trials": found.trials,
         "kept": found.kept,
+        "grades_kept": found.grades_kept,
         "arms": arms,
         "flips": list(found.flips),
         "not_graded": [{"reason": reason, "trials": count} for reason, count in found.not_graded.items()],
@@ -109,6 +110,9 @@ def _print(console: Console, data: Mapping[str, Any]) -> None:
         console.print(safe(f"! {warning}", "yellow"))
     for row in data["arms"]:
         console.print(safe(f"{row['label']}: {percent(row['rate_before'])} -> {percent(row['rate'])}", "bold"))
+    if data["grades_kept"]:
+        grades = counted(data["grades_kept"], "grade")
+        console.print(safe(f"{grades} kept: what was graded is gone, and the grader is the same"))
     kept = f", {data['kept']} as graded before" if data["kept"] else ""
     flips = len(data["flips"])
     console.print(safe(f"{counted(data['trials'], 'trial')} graded again{kept}; {counted(flips, 'verdict')} changed"))

@@ -14,6 +14,7 @@ from mcptrials.errors import UsageError
 from mcptrials.events import FinalAnswer
 from mcptrials.grading import grade_all
 from mcptrials.matrix import first_scored
+from mcptrials.plugins import BUILT_IN
 from mcptrials.project import Project, make_grader
 from mcptrials.protocols import GradeInput, Grader
 from mcptrials.record import GradeRecord, Record, Verdicts
@@ -44,6 +45,8 @@ class Regraded:
     kept: int
     """How many keep their grades: they did not come to an end, or their task is not graded again."""
     flips: Sequence[Mapping[str, Any]]
+    grades_kept: int
+    """Grades that graders which have not changed gave before and cannot give again."""
     not_graded: Mapping[str, int]
     """Trials whose deciding graders could not tell, by the reason."""
     warnings: Sequence[str]
@@ -60,6 +63,22 @@ class _Judged:
 
     task: Task
     graders: tuple[tuple[GraderSpec, Grader], ...]
+
+    def never_read(self, index: int, record: Record) -> str | None:
+        """Why a grader of ours cannot tell, where the run did not ask for the state that it needs."""
+        spec, grader = self.graders[index]
+        if spec.type not in BUILT_IN["graders"]:
+            return None
+        missing = next((query for query in grader.needs(self.task) if query.key not in record.state), None)
+        if missing is None:
+            return None
+        asked = "what its 'read' names" if missing.read else repr(missing.key)
+        return f"the run never read {asked}: only a new run does"
+
+    def lasting(self, index: int) -> bool:
+        """Whether the hash of a grader tells of all that it depends on: of the user's own objects it does not."""
+        spec, grader = self.graders[index]
+        return spec.type in BUILT_IN["graders"] or hasattr(grader, "fingerprint")
 
 
 def regrade(project: Project, run: Run, only: str | None = None, progress: Progress | None = None) -> Regraded:
@@ -79,7 +98,8 @@ def regrade(project: Project, run: Run, only: str | None = None, progress: Progr
     todo = [(record, tasks[record.task_id]) for record in chosen]
     with tempfile.TemporaryDirectory(prefix="mcptrials-") as name, watched(Path(name)):
         hall = _Hall(project, run, Path(name), progress or (lambda done, total: None))
-        verdicts = anyio.run(_all, hall, todo)
+        judged = anyio.run(_all, hall, todo)
+    verdicts = [said for said, _ in judged]
     new = {each.key: each for each in verdicts}
     others = [_verdicts(each) for each in before if each.key not in new] if run.grades else []
     lines = (redactor.line(dump_line(each.model_dump()), shape) for each in [*others, *verdicts])
@@ -90,6 +110,7 @@ def regrade(project: Project, run: Run, only: str | None = None, progress: Progr
         trials=len(verdicts),
         kept=len(before) - len(verdicts),
         flips=list(_flips(first_scored(before), first_scored(after.attempts()))),
+        grades_kept=sum(grades for _, grades in judged),
         not_graded=Counter(_why_not(each) for each in undecided),
         warnings=warnings,
     )
@@ -124,21 +145,42 @@ class _Hall:
     progress: Progress
 
 
-async def _all(hall: _Hall, todo: Sequence[tuple[Record, _Judged]]) -> list[Verdicts]:
-    """In the order of the records; several at a time, since some graders wait for a process."""
-    found: dict[int, Verdicts] = {}
+async def _all(hall: _Hall, todo: Sequence[tuple[Record, _Judged]]) -> list[tuple[Verdicts, int]]:
+    """In the order of the records, with how many grades were kept; several at a time, since some wait for a process."""
+    found: dict[int, tuple[Verdicts, int]] = {}
+    first = {record.key: record.graders for record in hall.run.recorded()}
     rest = iter(enumerate(todo))
 
     async def work() -> None:
         for index, (record, judged) in rest:
             given = _given(hall, record, judged.task)
-            found[index] = _judged(record, judged.task, await grade_all(judged.graders, given), given)
+            stored = (*record.graders, *first.get(record.key, ()))
+            grades, kept = _with_kept(judged, record, await grade_all(judged.graders, given), stored)
+            found[index] = _judged(record, judged.task, grades, given), kept
             hall.progress(len(found), len(todo))
 
     async with anyio.create_task_group() as workers:
         for _ in range(hall.project.config.concurrency):
             workers.start_soon(work)
     return [found[index] for index in range(len(todo))]
+
+
+def _with_kept(
+    judged: _Judged, record: Record, grades: Sequence[Grade], stored: Sequence[GradeRecord]
+) -> tuple[list[Grade], int]:
+    """A grade that cannot be made again, by a grader that has not changed, is the one that was given before."""
+    found, kept = list(grades), 0
+    for index, grade in enumerate(grades):
+        if grade.value is not None:
+            continue
+        alike = (each for each in stored if (each.type, each.hash) == (grade.type, grade.hash))
+        before = next((each for each in alike if each.value is not None), None) if judged.lasting(index) else None
+        if before is not None:
+            told = {"value": before.value, "reason": before.reason or "", "evidence": before.evidence}
+            found[index], kept = grade.model_copy(update=told), kept + 1
+        elif why := judged.never_read(index, record):
+            found[index] = grade.model_copy(update={"reason": why})
+    return found, kept
 
 
 def _given(hall: _Hall, record: Record, task: Task) -> GradeInput:
