@@ -69,7 +69,7 @@ def test_the_difference_is_b_less_a_over_the_tasks_of_both(tmp_path: Path) -> No
     assert only(compare(*reversed(runs)))["difference"] == pytest.approx(-found["difference"])
 
 
-def test_only_equal_tasks_are_paired_and_the_others_are_named(tmp_path: Path) -> None:
+def test_only_equal_tasks_are_paired_and_the_others_are_named(tmp_path: Path) -> None:  # C72
     a = side(tmp_path / "a", {"gone": [1], "same": [1], "edited": [1], "world": [1]})
     b = side(tmp_path / "b", {"same": [0], "edited": [0], "world": [0], "new": [0]})
     lines = (tmp_path / "b" / "records" / "w1.jsonl").read_text().splitlines()
@@ -92,6 +92,18 @@ def test_other_graders_are_another_task(tmp_path: Path) -> None:
     a, b = (side(tmp_path / each, {"t": [1], "u": [1]}, keys=graded(each)) for each in "ab")
     with pytest.raises(UsageError, match=r"every common task was edited: t \(graders\), u \(graders\)"):
         compare(a, b)
+
+
+def test_tasks_graded_otherwise_are_paired_once_both_runs_are_graded_alike(tmp_path: Path) -> None:
+    def of(version: str, grader: str) -> Run:
+        asked = task("t", graders=[{"type": "exact_answer", "settings": {"expected": version}}])
+        graders = [{"type": "exact_answer", "name": "exact_answer", "passed": True, "hash": grader}]
+        keys = {"graders": graders, "task_hash": asked.hash}
+        return side(tmp_path / f"{version}-{grader}", {"t": [1, 0]}, tasks=[asked], keys=keys)
+
+    with pytest.raises(UsageError, match=r"edited: t \(graders\); grade both runs again .*: mcptrials grade RUN"):
+        compare(of("5", "g1"), of("6", "g2"))
+    assert only(compare(of("5", "g3"), of("6", "g3")))["tasks"]["paired"] == ["t"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +146,7 @@ def test_a_verdict_must_survive_what_was_not_scored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("passes", [[None, None], []])
-def test_nothing_scored_gives_no_number(tmp_path: Path, passes: Any) -> None:
+def test_nothing_scored_gives_no_number(tmp_path: Path, passes: Any) -> None:  # C66
     a = side(tmp_path / "a", {"t": [1, 1], "u": [1, 1]})
     b = side(tmp_path / "b", {"t": passes, "u": passes})
     if not passes:
@@ -175,7 +187,7 @@ def arms_run(folder: Path, *variants: str, rate: Any = None) -> Run:
     return run_of(folder, manifest(tasks, arms, 1, run_id=folder.name), records)
 
 
-def test_several_arms_are_compared_with_the_first_and_pay_for_their_number(tmp_path: Path) -> None:
+def test_several_arms_are_compared_with_the_first_and_pay_for_their_number(tmp_path: Path) -> None:  # C74
     run = arms_run(tmp_path / "r", "base", "worst", "other", rate="worst")
     document = compare(run)
     assert [each["b"]["variant"] for each in document["comparisons"]] == ["worst", "other"]
@@ -204,7 +216,7 @@ def test_a_run_of_one_arm_has_nothing_to_be_compared_with(tmp_path: Path) -> Non
         compare(side(tmp_path / "a", {"t": [1]}))
 
 
-def test_what_trials_spend_is_compared_task_by_task(tmp_path: Path) -> None:
+def test_what_trials_spend_is_compared_task_by_task(tmp_path: Path) -> None:  # C75
     """The interval is that of a paired t test: scipy's."""
     used = {"a": [100, 220, 310, 150, 400, 90], "b": [80, 200, 250, 160, 300, 70]}
     runs = []

@@ -187,6 +187,8 @@ def _edits(tasks: Row) -> Iterator[str]:
     if tasks["edited"]:
         edited = [f"{each['task_id']} ({each['what']})" for each in tasks["edited"]]
         yield f"tasks edited: {_some(edited)}"
+        if any(each["what"] == "graders" for each in tasks["edited"]):
+            yield "to pair those graded otherwise, grade both runs again: mcptrials grade RUN"
 
 
 def _tools(tools: Row) -> Iterator[str]:

@@ -116,6 +116,7 @@ def _power(a: Side, b: Side, tasks: Sequence[str], found: PairedComparison) -> d
     return power_of_pair(scores(a, tasks), scores(b, tasks), found.difference, grouped=grouped)
 
 
+_GRADE_AGAIN = "grade both runs again with the same graders: mcptrials grade RUN"
 _HINT = "compare runs of the same tasks, or arms of one run"
 
 
@@ -123,7 +124,10 @@ def _nothing_in_common(pairing: Pairing) -> str:
     if pairing.untried:
         return f"no task was tried on both sides: {_ids(pairing.untried)}"
     if pairing.edited:
-        return f"every common task was edited: {_ids([f'{task_id} ({what})' for task_id, what in pairing.edited])}"
+        again = f"; {_GRADE_AGAIN}" if any(what == "graders" for _, what in pairing.edited) else ""
+        return (
+            f"every common task was edited: {_ids([f'{task_id} ({what})' for task_id, what in pairing.edited])}{again}"
+        )
     return "they have no task in common"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from mcptrials.comparison.side import Side
 from mcptrials.encoding import canonical_hash
 from mcptrials.record import Record
+from mcptrials.task import Task
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,19 @@ def _edited(task_id: str, a: Side, b: Side) -> str:
     mine, other = _hashes(task_id, a), _hashes(task_id, b)
     if None in (mine["task"], other["task"]):
         mine["task"], other["task"] = a.tasks[task_id].hash, b.tasks[task_id].hash
+    elif None not in (mine["graders"], other["graders"]) and _differ_in_graders(
+        a.tasks[task_id], b.tasks[task_id], (mine["task"], other["task"])
+    ):
+        mine["task"] = other["task"]  # the graders that count are those of the last grading, which speak for themselves
     return ", ".join(noun for noun in mine if None not in (mine[noun], other[noun]) and mine[noun] != other[noun])
+
+
+def _differ_in_graders(one: Task, another: Task, hashes: tuple[str | None, str | None]) -> bool:
+    """Whether two tasks ask the same, and were only graded otherwise when they were run."""
+    if hashes != (one.hash, another.hash) or one.hash == another.hash:
+        return False
+    bare = [each.model_copy(update={"graders": ()}) for each in (one, another)]
+    return bare[0].hash == bare[1].hash
 
 
 def _hashes(task_id: str, side: Side) -> dict[str, str | None]:
