@@ -215,9 +215,11 @@ async def test_most_trials_find_a_server_that_runs(tmp_path: Path) -> None:
 async def test_a_start_that_fails_ahead_is_told_as_one_that_fails_in_its_trial(tmp_path: Path) -> None:
     """Another try would hide how often the server does not start."""
     for isolation in ("spawn", "spare"):
-        run = await play(project(tmp_path / isolation, isolation=isolation, fates={6: "refuses"}))
+        # One start ahead may turn out not to be needed, of three not all.
+        fates = dict.fromkeys((6, 7, 8), "refuses")
+        run = await play(project(tmp_path / isolation, isolation=isolation, fates=fates))
         failed = [record for record in run.records() if record.verdict == "invalid"]
-        assert verdicts(failed) == [("invalid", "server", "server_start")]
+        assert set(verdicts(failed)) == {("invalid", "server", "server_start")}
         assert "no luck today" in (failed[0].error or "")
         assert [event.kind for event in run.transcript(failed[0]).events] == ["server_exited", "error"]
         assert [frame.get("method") for frame in frames(run, failed[0])] == ["initialize"]
