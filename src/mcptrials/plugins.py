@@ -26,6 +26,7 @@ BUILT_IN: Mapping[Kind, Mapping[str, str]] = {
     },
     "hosts": {"loop": "mcptrials.hosts.loop:Loop", "replay": "mcptrials.hosts.replay:Replay"},
     "servers": {
+        "fork": "mcptrials.servers.forked:ForkedServer",
         "http": "mcptrials.servers.http:HttpServer",
         "continuation": "mcptrials.servers.session:continue_session",
         "python": "mcptrials.servers.in_process:in_process_server",

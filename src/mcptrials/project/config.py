@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -39,6 +40,9 @@ SERVER_KINDS = {
 """The keys of which a server has exactly one, and what goes with each."""
 
 
+_PYTHON = re.compile(r"(python|pypy)[0-9.]*t?")
+
+
 class ServerConfig(UserData):
     """How to start one server, or where it is."""
 
@@ -66,8 +70,11 @@ class ServerConfig(UserData):
     answers: Items[Answer] = ()
     """What a scripted policy answers: the first whose text stands in the message; without one, it declines."""
     tools: ToolsConfig = ToolsConfig()
-    isolation: Literal["auto", "spawn", "spare"] = "auto"
-    """When the trial's process is started: when the trial begins, or before; auto: before where that is safe."""
+    isolation: Literal["auto", "spawn", "spare", "fork"] = "auto"
+    """When the trial's process is started: when the trial begins, or before; auto: before where that is safe. Or it is
+    forked from one that has imported its modules, which does for servers written in Python."""
+    preload: Items[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]] | None = None
+    """What is imported before it is forked; None: what its script imports at its top, but for its own files."""
     writes: Literal["allowed", "denied"] | None = None
     """None: allowed with a declared environment, denied without."""
 
@@ -108,6 +115,21 @@ class ServerConfig(UserData):
     def _can_be_started_ahead(self) -> "ServerConfig":
         if self.isolation == "spare" and self.command is None:
             raise ValueError("'isolation: spare' goes with 'command'; remove it: there is no process to start ahead")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_forked(self) -> "ServerConfig":
+        if self.preload is not None and self.isolation != "fork":
+            raise ValueError(f"'preload' goes with 'isolation: fork', not with '{self.isolation}'")
+        if self.isolation != "fork":
+            return self
+        script = len(self.args) > 1 if self.args[:1] == ("-m",) else bool(self.args) and self.args[0][:1] != "-"
+        if self.command is None or not (self.command == "{python}" or _PYTHON.fullmatch(PurePath(self.command).name)):
+            what = f"not with {self.command!r}" if self.command else "started by 'command'"
+            raise ValueError(f"'isolation: fork' goes with a Python interpreter, {what}; use 'spawn' or 'spare'")
+        if not script:
+            what = "'isolation: fork' needs a script, or -m and a module, as the first of 'args'"
+            raise ValueError(f"{what}; give options of Python as variables in 'env', or use 'spawn'")
         return self
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
 """Workshop: builds the bench of a run from a project, and checks each part while building it."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -68,7 +68,7 @@ class Workshop:
         try:
             workshop._make_models()
             readers = [reader for task in suite.tasks for reader in workshop._readers(task)]
-            with watched(workshop.places.root), own_stdout(project.config, readers):
+            with watched(workshop.places.root), closing(workshop._maker), own_stdout(project.config, readers):
                 yield workshop
         finally:
             for model in workshop._models.values():

@@ -74,7 +74,7 @@ def server_hashes(project: Project) -> dict[str, str]:
     """How the servers are started; not the values of variables and headers, which may be secrets that change."""
     return {
         f"{server} of {variant}": canonical_hash(
-            config.model_dump(mode="json", exclude={"env", "headers", "isolation"})
+            config.model_dump(mode="json", exclude={"env", "headers", "isolation", "preload"})
             | {"env": sorted(config.env), "headers": sorted(config.headers)}
         )
         for variant in project.config.variants
@@ -96,6 +96,7 @@ def with_servers(manifest: Mapping[str, Any], facts: Mapping[str, Mapping[str, S
                 "dropped": list(each.problems),
                 "launch": each.launch,
                 "sandbox": each.sandbox,
+                "fork": each.fork,
             }
             for name, each in servers.items()
         }

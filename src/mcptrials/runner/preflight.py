@@ -55,6 +55,8 @@ class ServerFacts:
     """What its package runner starts, and of which version."""
     sandbox: Mapping[str, Any] | None = None
     """What of its sandbox is in force; None: nothing."""
+    fork: Mapping[str, Any] | None = None
+    """What was imported before its processes are forked; None: they are not."""
 
 
 class NoWire:

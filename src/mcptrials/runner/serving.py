@@ -4,7 +4,9 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 from mcptrials import plugins
 from mcptrials.environment import PythonReader, Reader, TrialPlaces
@@ -59,6 +61,7 @@ class ServerMaker:
         self._connect_s, self._confiner = project.config.limits.connect_seconds, Confiner(project, places)
         self._launches: dict[str, Launch | None] = {}
         self._confined: dict[str, Confinement | None] = {}
+        self._forked: dict[str, Forked] = {}
 
     async def make(self, configs: Mapping[str, ServerConfig]) -> dict[str, Server]:
         """By name.
@@ -72,7 +75,13 @@ class ServerMaker:
         """Adds what a server's package runner starts, if it was found out, and the sandbox that is in force."""
         launch, confined = self._launches.get(_key(config)), self._confined.get(_key(config))
         found, in_force = launch.facts() if launch else None, confined.facts() if confined else None
-        return replace(facts, launch=found, sandbox=in_force)
+        forked = self._forked.get(_fork_key(facts.server, config))
+        return replace(facts, launch=found, sandbox=in_force, fork=forked.facts() if forked else None)
+
+    def close(self) -> None:
+        """Ends what servers are forked from."""
+        for forked in self._forked.values():
+            forked.close()
 
     def confinement(self, config: ServerConfig) -> Confinement | None:
         """Of a server that was made."""
@@ -94,7 +103,19 @@ class ServerMaker:
             cwd=config.cwd,
             confinement=confined,
         )
-        return server
+        return self._fork(name, server, config) if config.isolation == "fork" else server
+
+    def _fork(self, name: str, plain: Server, config: ServerConfig) -> Server:
+        """Variants that start it alike share what it is forked from."""
+        where = f"servers.{name}.isolation"
+        if sys.platform != "linux":
+            raise UsageError("'fork' is for Linux only", where=where, hint="use 'spawn' or 'spare'")
+        if config.sandbox is not None and config.sandbox.mode == "container":
+            raise UsageError("'fork' does not go with a container", where=where, hint="use 'spawn' or 'spare'")
+        load = plugins.load("servers", "fork")
+        return self._forked.setdefault(
+            _fork_key(name, config), load(plain, config.preload, partial(self._places.make, no_wire))
+        )
 
     def _by_url(self, name: str, config: ServerConfig, url: str) -> Server:
         ca_file = self._places.project_dir / config.ca_file if config.ca_file else None
@@ -157,6 +178,18 @@ class ServerMaker:
 
 def _key(config: ServerConfig) -> str:
     return repr((config.command, config.args, config.env, config.cwd, config.sandbox))
+
+
+def _fork_key(name: str, config: ServerConfig) -> str:
+    return repr((name, _key(config), config.isolation, config.preload))
+
+
+class Forked(Server, Protocol):
+    """A server whose processes are forked from another."""
+
+    def facts(self) -> Mapping[str, Any] | None: ...
+
+    def close(self) -> None: ...
 
 
 def _in_process(name: str, path: str, project_dir: Path) -> Server:

@@ -10,11 +10,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, Protocol
 
 import anyio
 from anyio import to_thread
-from anyio.abc import ByteReceiveStream, Process
+from anyio.abc import ByteReceiveStream, ByteSendStream
 
 from mcptrials import excerpt, lineage
 from mcptrials.errors import ServerError
@@ -47,12 +47,35 @@ def too_much(where: str) -> ServerError:
     return ServerError("contract_violation", f"the server wrote more than {MAX_OUTPUT >> 20} MiB {where}")
 
 
+class Child(Protocol):
+    """What a channel needs of a process, which leads a group of its own."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    @property
+    def stdin(self) -> ByteSendStream | None: ...
+
+    @property
+    def stdout(self) -> ByteReceiveStream | None: ...
+
+    @property
+    def stderr(self) -> ByteReceiveStream | None: ...
+
+    async def wait(self) -> int: ...
+
+    async def aclose(self) -> None: ...
+
+
 class StdioChannel:
     """Lines to and from one running process, teed to the wire log."""
 
     def __init__(
         self,
-        process: Process,
+        process: Child,
         wire: WireLog,
         end_descent: Callable[[], int],
         limit: Callable[[int | None, str], str | None] = lambda *_: None,

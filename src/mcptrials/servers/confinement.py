@@ -23,7 +23,7 @@ try:
 except ImportError:  # not on Windows, which has no such limits
     resource = None  # type: ignore[assignment]
 
-_LAUNCHER = Path(__file__).with_name("launcher.py")
+LAUNCHER = Path(__file__).with_name("launcher.py")
 _LAST_SECONDS = 5
 """Of processor time, for a server that handles the signal of its limit; then it is killed."""
 _PER_PROCESS = 8
@@ -96,14 +96,23 @@ class Confined:
         if resource is None:
             yield start
             return
-        program = find_program(start)
-        with self._ruleset(place, program) as descriptor:
-            limits = ",".join(f"{number}:{soft}:{hard}" for number, soft, hard in self._limits())
-            python = [getattr(sys, "_base_executable", sys.executable), "-I", "-S", str(_LAUNCHER)]
+        with self.rights(start, place) as (descriptor, limits):
+            python = [getattr(sys, "_base_executable", sys.executable), "-I", "-S", str(LAUNCHER)]
             mark = str(lineage.run_mark(place.trial_dir.parent))
             rights = [str(descriptor), filter_program() if self.abi else "", mark]
             argv = [*python, *rights, limits, start.env.get("LC_CTYPE", ""), *start.argv]
-            yield replace(start, argv=argv, descriptors=() if descriptor < 0 else (descriptor,))
+            inherited = start.descriptors if descriptor < 0 else (*start.descriptors, descriptor)
+            yield replace(start, argv=argv, descriptors=inherited)
+
+    @contextmanager
+    def rights(self, start: Start, place: Place) -> Iterator[tuple[int, str]]:
+        """What a process takes from itself: the descriptor of a ruleset (-1: none), and limits as `launcher` has them.
+
+        Raises:
+            OSError: the command is not there, or the system refuses.
+        """
+        with self._ruleset(place, find_program(start)) as descriptor:
+            yield descriptor, ",".join(f"{number}:{soft}:{hard}" for number, soft, hard in self._limits())
 
     def _ruleset(self, place: Place, program: Path) -> Any:
         if not self.abi:

@@ -4,13 +4,12 @@ import errno
 import os
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, nullcontext
 from functools import partial
 from pathlib import Path
 
 import anyio
-from anyio.abc import Process
 from pydantic import ConfigDict, SkipValidation
 
 from mcptrials import lineage
@@ -19,7 +18,7 @@ from mcptrials.frozen import Frozen
 from mcptrials.protocols import Place
 from mcptrials.servers import headcount
 from mcptrials.servers.background import background
-from mcptrials.servers.channel import StdioChannel
+from mcptrials.servers.channel import Child, StdioChannel
 from mcptrials.servers.confinement import Confinement, Start
 from mcptrials.servers.overstepped import Overstepped
 
@@ -62,18 +61,26 @@ class StdioServer(Frozen):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    @asynccontextmanager
-    async def open(self, place: Place) -> AsyncIterator[StdioChannel]:
+    def open(self, place: Place) -> AbstractAsyncContextManager[StdioChannel]:
         """The server, running. It is closed, and its whole process group gone, when the context ends.
+
+        Raises:
+            TrialError: see `opened`.
+        """
+        return self.opened(place, partial(self._spawn, place))
+
+    @asynccontextmanager
+    async def opened(self, place: Place, begin: Callable[[Start], Awaitable[Child]]) -> AsyncIterator[StdioChannel]:
+        """The same, in a process that `begin` makes: the leader of a group of its own.
 
         Raises:
             ServerError: server_start, when the command cannot be started.
             HarnessError: io, when this machine gives no more processes, files or memory.
         """
         with boundary(HarnessError, "io", f"server {self.name!r}: cannot make its directories"):
-            temporary = _make_dirs(place)
+            temporary = make_dirs(place)
         with closing(place.wire(self.name)) as wire:
-            process, root = await self._spawn(place, temporary), place.trial_dir.parent
+            process, root = await self._begun(place, temporary, begin), place.trial_dir.parent
             lineage.mark(process.pid, root)
             overstepped = Overstepped(self.confinement.sandbox if self.confinement else None)
             end_descent = partial(lineage.end_descent, process.pid, root, temporary)
@@ -106,26 +113,34 @@ class StdioServer(Frozen):
 
         await headcount.watch(partial(lineage.count_descent, pid, root), box.processes, end)
 
-    async def _spawn(self, place: Place, temporary: Path) -> Process:
-        command = [place.expand(part) for part in (self.command, *self.args)]
-        cwd = place.project_dir / place.expand(self.cwd or ".")
-        start = Start(command, cwd, self._environment(place, temporary))
+    async def _begun(self, place: Place, temporary: Path, begin: Callable[[Start], Awaitable[Child]]) -> Child:
+        start = self.start(place, temporary)
         try:
-            with self.confinement.launch(start, place) if self.confinement else nullcontext(start) as started:
-                return await anyio.open_process(
-                    started.argv,
-                    cwd=started.cwd,
-                    env=started.env,
-                    stderr=subprocess.PIPE,
-                    start_new_session=True,
-                    pass_fds=started.descriptors,
-                )
+            return await begin(start)
         except (OSError, ValueError) as exc:
             if isinstance(exc, OSError) and exc.errno in _OURS:
                 what = f"server {self.name!r}: this machine cannot start another process: {exc.strerror}"
                 raise HarnessError("io", f"{what}; lower 'concurrency' or raise the limit (ulimit)") from exc
             reason = f"{exc.strerror}: {exc.filename}" if isinstance(exc, OSError) and exc.filename else exc
-            raise ServerError("server_start", f"server {self.name!r}: cannot start {command[0]!r}: {reason}") from exc
+            what = f"server {self.name!r}: cannot start {start.argv[0]!r}: {reason}"
+            raise ServerError("server_start", what) from exc
+
+    def start(self, place: Place, temporary: Path) -> Start:
+        """What is to be started there, as the project says it."""
+        command = [place.expand(part) for part in (self.command, *self.args)]
+        cwd = place.project_dir / place.expand(self.cwd or ".")
+        return Start(command, cwd, self._environment(place, temporary))
+
+    async def _spawn(self, place: Place, start: Start) -> Child:
+        with self.confinement.launch(start, place) if self.confinement else nullcontext(start) as started:
+            return await anyio.open_process(
+                started.argv,
+                cwd=started.cwd,
+                env=started.env,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=started.descriptors,
+            )
 
     def _environment(self, place: Place, temporary: Path) -> dict[str, str]:
         """Only what the project gives, what a process needs, and a home of the trial's own.
@@ -142,7 +157,7 @@ class StdioServer(Frozen):
         return inherited | places | python | {name: place.expand(value) for name, value in self.env.items()}
 
 
-def _make_dirs(place: Place) -> Path:
+def make_dirs(place: Place) -> Path:
     """A home, and a directory for the temporary files of one server, which also marks what it starts."""
     home = place.trial_dir / _HOME
     home.mkdir(exist_ok=True)
