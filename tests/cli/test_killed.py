@@ -163,3 +163,27 @@ def test_no_spare_outlives_its_run(how: signal.Signals, tmp_path: Path, commands
     command.ended()
     wait_until(lambda: not alive(mark), "no server is left")
     assert how == signal.SIGKILL or not Path(root).exists()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_no_fork_server_outlives_its_run(how: signal.Signals, tmp_path: Path, commands: Preloaded) -> None:
+    servers = {"tiny": {"command": "{python}", "args": [str(SERVER)], "isolation": "fork"}}
+    script = {"slow": adds("5", 20_000)}
+    make_project(tmp_path, [asks("slow")], script, trials=2, concurrency=2, servers=servers)
+    command = commands.start(tmp_path, "run")
+    wait_until(lambda: len(list(tmp_path.glob("runs/*/wire/*"))) == 2, "two trials are in flight")
+    root = trial_root(tmp_path)
+    wait_until(lambda: len(of_run(root)) == 3, "the fork server and two of its processes run")
+    os.kill(command.pid, how)
+    command.ended()
+    wait_until(lambda: not of_run(root), "nothing of it is left")
+
+
+def of_run(root: str) -> list[int]:
+    """Processes whose environment names its directory."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            if folder.name.isdigit() and os.fsencode(root) + b"/" in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found

@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ import anyio
 import pytest
 from tests.projects import DONE, call, calls, play, write_project
 from tests.servers.talking import Wire, talking
-from tests.servers.test_sdk_eras import SDK1, needs_sdk1
+from tests.servers.test_sdk_eras import OVER_STDIO, program
 
 from mcptrials.environment import TrialPlaces
 from mcptrials.errors import ServerError, UsageError
@@ -23,13 +23,12 @@ from mcptrials.protocols import Place, Server, ServerExit
 from mcptrials.redaction import Redactor
 from mcptrials.runner import RunOptions, run_async
 from mcptrials.runner.serving import ServerMaker
-from mcptrials.servers import forked, landlock
+from mcptrials.servers import forked, forked_process, landlock
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only"),
 ]
-SDK2_SERVER = Path(__file__).parents[2] / "bench" / "mcp_server_sdk.py"
 
 TELLS = """
 import gc, json, os, random, resource, signal, sys, tempfile, threading, warnings
@@ -63,7 +62,7 @@ print(json.dumps({
     "rights": [status[key] for key in ("NoNewPrivs", "CapBnd", "CapEff")],
     "filtered": status["Seccomp"],
     "umask": mask,
-    "limits": [resource.getrlimit(number) for number in range(10)],
+    "limits": [resource.getrlimit(number) for number in range(10) if number != resource.RLIMIT_NPROC],
     "gc": [gc.isenabled(), gc.get_threshold()],
     "streams": [
         [each.encoding, each.errors, each.line_buffering, each.seekable(), each.isatty(), each.fileno()]
@@ -88,7 +87,7 @@ for line in sys.stdin:
     try:
         globals()[what](target)
         print('done', flush=True)
-    except PermissionError as exc:
+    except (PermissionError, ValueError) as exc:
         print(exc.__class__.__name__, flush=True)
 """
 
@@ -184,29 +183,48 @@ async def test_no_trial_sees_what_another_left_in_memory_or_at_home(world: World
     assert len({each["environ"]["HOME"] for each in told}) == 3
 
 
-@pytest.mark.parametrize(
-    ("source", "args"),
-    [
-        ("import sys; sys.exit(3)", ["server.py"]),
-        ("import sys; sys.exit('no luck')", ["server.py"]),
-        ("print('said without an end', end='')", ["server.py"]),
-        ("def f(): raise KeyError('k')\nf()", ["server.py"]),
-        ("def f(): raise KeyError('k')\nf()", ["-m", "server"]),
-        ("import atexit, sys\natexit.register(print, 'last', file=sys.stderr)\n1 / 0", ["server.py"]),
-        ("def f(:\n  pass", ["server.py"]),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", ["server.py"]),
-        ("import os; os.abort()", ["server.py"]),
-        ("import nowhere", ["server.py"]),
-        ("pass", ["missing.py"]),
-        ("pass", ["-m", "missing"]),
-    ],
+ENDINGS = (
+    "import sys; sys.exit(3)",
+    "import sys; sys.exit('no luck')",
+    "print('said without an end', end='')",
+    "def f(): raise KeyError('k')\nf()",
+    "import atexit, sys\natexit.register(print, 'last', file=sys.stderr)\n1 / 0",
+    "def f(:\n  pass",
+    "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+    "import os; os.abort()",
+    "import nowhere",
+    "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print(__name__, flush=True))).start()",
+    "class Last:\n  def __del__(self): print('last', flush=True)\nlast = Last()",
+    None,
 )
-async def test_it_ends_as_a_started_one_does(source: str, args: Sequence[str], world: World) -> None:
-    found = {}
-    for isolation in ("spawn", "fork"):
-        said, exited = await lines(await world.server(source, isolation, args=args), world.place())
-        found[isolation] = (said, exited.exit_code, exited.how, exited.stderr_tail)
-    assert found["fork"] == found["spawn"]
+"""Scripts, and one that is missing."""
+
+
+async def ways_to_end(world: World, isolation: str, *args: str) -> list[tuple[list[str], int | None, str, str]]:
+    server = await world.server(None, isolation, args=[*args])
+    found = []
+    for source in ENDINGS:
+        place = world.place()
+        if source is not None:
+            (place.trial_dir / "server.py").write_text(source)
+        said, exited = await lines(server, place)
+        found.append((said, exited.exit_code, exited.how, exited.stderr_tail.replace(str(place.trial_dir), "HERE")))
+    return found
+
+
+async def test_a_script_ends_as_in_a_started_process(world: World) -> None:
+    args = ["{trial_dir}/server.py"]
+    assert await ways_to_end(world, "fork", *args) == await ways_to_end(world, "spawn", *args)
+
+
+@pytest.mark.parametrize("module", ["raises", "missing"])
+async def test_a_module_ends_as_in_a_started_process(module: str, world: World) -> None:
+    (world.folder / "raises.py").write_text("def f(): raise KeyError('k')\nf()")
+    found = []
+    for isolation in ("fork", "spawn"):
+        said, exited = await lines(await world.server(None, isolation, args=["-m", module]), world.place())
+        found.append((said, exited.exit_code, exited.stderr_tail))
+    assert found[0] == found[1]
 
 
 async def test_it_is_ended_as_a_started_one_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,6 +316,7 @@ async def test_a_fork_server_that_hangs_holds_up_no_trial_for_ever(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forked, "_FORK_S", 0.3)
+    monkeypatch.setattr(forked_process, "_REPORT_S", 0.3)
     server = await world.server("import os\nprint(os.getppid(), flush=True)")
     with anyio.fail_after(20):
         with pytest.raises(ServerError, match="ended while"):
@@ -361,36 +380,17 @@ async def test_nothing_is_forked_in_a_container(tmp_path: Path) -> None:
         await run_async(project)
 
 
-@pytest.mark.parametrize("generation", [2, pytest.param(1, marks=needs_sdk1)])
-async def test_servers_of_both_sdks_are_forked_with_their_models_built(generation: int, tmp_path: Path) -> None:
-    source = SDK2_SERVER.read_text() if generation == 2 else SDK1_SERVER
-    (tmp_path / "server.py").write_text(source)
-    command = "{python}" if generation == 2 else str(SDK1)
-    server = {"command": command, "args": ["server.py"], "isolation": "fork"}
-    played = await play(tmp_path, calls(call("add", a=2, b=3)), DONE, servers={"sdk": server})
+@pytest.mark.parametrize("sdk", [2, 1])
+async def test_servers_of_both_sdks_are_forked_with_their_models_built(sdk: int, tmp_path: Path) -> None:
+    server = {"command": program(sdk, tmp_path, OVER_STDIO), "args": ["library.py"], "isolation": "fork"}
+    played = await play(tmp_path, calls(call("pages", title="Emma")), DONE, servers={"sdk": server})
     assert played.verdict == ("passed", "none", None)
-    assert played.shown == ["5"]
+    assert ["448" in shown for shown in played.shown] == [True]
     [run] = (tmp_path / "runs").iterdir()
     manifest = json.loads((run / "manifest.json").read_text())
     assert manifest["servers"]["sdk"]["isolation"] == "fork"
-    preloaded = ["mcp.server", "mcp.types"] if generation == 2 else ["mcp.server.fastmcp"]
-    assert manifest["preflight"]["base"]["sdk"]["fork"] == {"preloaded": preloaded}
-
-
-SDK1_SERVER = """
-import logging
-from mcp.server.fastmcp import FastMCP
-
-assert not logging.root.handlers
-server = FastMCP("one")
-
-@server.tool()
-def add(a: int, b: int) -> int:
-    "Add."
-    return a + b
-
-server.run()
-"""
+    preloaded = {2: "mcp.server", 1: "mcp.server.fastmcp"}[sdk]
+    assert manifest["preflight"]["base"]["sdk"]["fork"] == {"preloaded": [preloaded]}
 
 
 async def test_trials_whose_fork_server_is_killed_are_owed_and_say_why(tmp_path: Path) -> None:

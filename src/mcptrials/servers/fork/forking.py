@@ -28,7 +28,7 @@ _DEATH_SIGNAL = 1
 _CANNOT_START = 127
 _NO_FILE = 2
 """What Python exits with when there is no such script."""
-_LOOKS, _LOOK_S = 20, 0.1
+_LOOKS, _LOOK_S = 20, 0.025
 """At threads: one that has ended is counted for a moment more."""
 
 
