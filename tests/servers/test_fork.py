@@ -281,7 +281,8 @@ async def test_what_a_fork_server_prints_while_it_imports_is_no_servers(world: W
 
 
 async def test_many_are_forked_at_a_time_and_none_is_left(world: World) -> None:
-    server = await world.server("import os, sys\nprint(os.getpid(), flush=True)\nsys.stdin.read()")
+    source = "import os, sys\nprint(os.getpid(), flush=True)\nsys.stdin.read()"
+    server = await world.server(source, sandbox={"open_files": 16})
     pids: list[int] = []
 
     async def one() -> None:
@@ -290,9 +291,9 @@ async def test_many_are_forked_at_a_time_and_none_is_left(world: World) -> None:
 
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
-            for _ in range(20):
+            for _ in range(30):
                 tasks.start_soon(one)
-    assert len(set(pids)) == 20
+    assert len(set(pids)) == 30
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     world.made[0].close()
     assert fork_servers(world.places.root) == []

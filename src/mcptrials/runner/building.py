@@ -232,6 +232,10 @@ class Workshop:
             if config.command is not None:
                 confined = self.confinement(config)
                 self._listener.notice(f"sandbox of {name}: {confined.title if confined else 'off'}")
+            if fork := facts[name].fork:
+                self._listener.notice(
+                    f"processes of {name} are forked after {', '.join(fork['preloaded']) or 'no import'}"
+                )
             shown = [tool for tool in facts[name].tools if rules[name].shows(tool)]
             if warning := sharing_warning(name, config, shown, self.slots().total):
                 self._listener.warn(warning)

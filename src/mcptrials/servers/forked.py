@@ -240,10 +240,10 @@ def _begin(plain: StdioServer, preload: Sequence[str] | None, place: Place, temp
 def _widened(confined: Any, root: Path) -> Confined | None:
     """The rights of the server, and to write the directory of every trial: a process that it forks can only have less.
 
-    Of processor time it may use any amount, since it forks for the whole run.
+    Processor time and open files are its own, since it forks for the whole run.
     """
     if not isinstance(confined, Confined):
         return None
     reach = replace(confined.reach, whole=(*confined.reach.whole, *_PARTS))
-    box = confined.sandbox.model_copy(update={"cpu_seconds": None})
+    box = confined.sandbox.model_copy(update={"cpu_seconds": None, "open_files": None})
     return replace(confined, sandbox=box, reach=reach, write=(*confined.write, root))

@@ -20,6 +20,7 @@ import types
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from resource import RLIMIT_NOFILE, getrlimit, setrlimit
 from typing import Any
 
 _FOLDER = Path(__file__).resolve().parent
@@ -131,6 +132,7 @@ def become(asked: Mapping[str, Any], plain: Mapping[str, Any], launcher: Mapping
         os.environ.setdefault("LC_CTYPE", plain["lc_ctype"])
     os.umask(plain["umask"])
     os.chdir(asked["cwd"])
+    setrlimit(RLIMIT_NOFILE, plain["files"])
     for each in filter(None, asked["limits"].split(",")):
         launcher["limit"](*map(int, each.split(":")))
     if asked["ruleset"] >= 0:
@@ -186,7 +188,9 @@ def _run_script(name: str, main: types.ModuleType) -> None:
 def main(order: Mapping[str, Any]) -> None:
     umask = os.umask(0o77)
     os.umask(umask)
-    plain = {"lc_ctype": os.environ.get("LC_CTYPE"), "umask": umask, "gc": gc.isenabled()}
+    files = getrlimit(RLIMIT_NOFILE)
+    setrlimit(RLIMIT_NOFILE, (files[1], files[1]))  # one for each process that it forks
+    plain = {"lc_ctype": os.environ.get("LC_CTYPE"), "umask": umask, "gc": gc.isenabled(), "files": files}
     if sys.path[:1] == [str(_FOLDER)]:
         del sys.path[0]
     launcher = runpy.run_path(str(_FOLDER.parent / "launcher.py"))
