@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 from tests.projects import DONE, call, calls, play, write_project
-from tests.servers.talking import Wire, talking
+from tests.servers.talking import Wire
 from tests.servers.test_sdk_eras import OVER_STDIO, program
 
 from mcptrials.environment import TrialPlaces
@@ -200,7 +200,7 @@ ENDINGS = (
 """Scripts, and one that is missing."""
 
 
-async def ways_to_end(world: World, isolation: str, *args: str) -> list[tuple[list[str], int | None, str, str]]:
+async def ways_to_end(world: World, isolation: str, *args: str) -> list[Any]:
     server = await world.server(None, isolation, args=[*args])
     found = []
     for source in ENDINGS:
@@ -294,7 +294,7 @@ async def test_many_are_forked_at_a_time_and_none_is_left(world: World) -> None:
             for _ in range(30):
                 tasks.start_soon(one)
     assert len(set(pids)) == 30
-    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]  # noqa: ASYNC240, PTH110
     world.made[0].close()
     assert fork_servers(world.places.root) == []
 
@@ -302,7 +302,7 @@ async def test_many_are_forked_at_a_time_and_none_is_left(world: World) -> None:
 async def test_when_the_fork_server_ends_its_processes_do_and_their_trials_are_told(world: World) -> None:
     server = await world.server("import os, sys\nprint(os.getppid(), flush=True)\nsys.stdin.read()")
     with anyio.fail_after(20):
-        with pytest.raises(ServerError, match="server 'snake': its fork server ended while") as caught:
+        with pytest.raises(ServerError, match="server 'snake': its fork server ended while") as caught:  # noqa: PT012
             async with server.open(world.place()) as channel:
                 os.kill(int(await channel.receive()), signal.SIGKILL)
                 with pytest.raises(EOFError):
@@ -339,11 +339,11 @@ async def test_a_fork_server_that_hangs_holds_up_no_trial_for_ever(
     ],
 )  # fmt: skip
 async def test_what_cannot_be_imported_ahead_ends_a_run_before_it_begins(
-    preload: list[str], beside: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    preload: list[str], beside: str, what: str, tmp_path: Path
 ) -> None:
     (tmp_path / "beside.py").write_text(beside)
     (tmp_path / "server.py").write_text("")
-    server = {"command": "{python}", "args": ["server.py"], "isolation": "fork", "preload": preload}
+    server: dict[str, Any] = {"command": "{python}", "args": ["server.py"], "isolation": "fork", "preload": preload}
     server |= {"env": {"PYTHONPATH": "{project_dir}"}}
     project = write_project(tmp_path, [DONE], servers={"snake": server})
     with anyio.fail_after(30), pytest.raises(UsageError, match=f"server 'snake': its fork server .*{what}"):
@@ -365,7 +365,7 @@ async def test_what_cannot_be_imported_ahead_ends_a_run_before_it_begins(
     ],
 )
 async def test_what_cannot_be_forked_is_refused_with_its_place(keys: dict[str, Any], what: str, tmp_path: Path) -> None:
-    server = {"command": "{python}", "args": ["server.py"], "isolation": "fork"} | keys
+    server: dict[str, Any] = {"command": "{python}", "args": ["server.py"], "isolation": "fork"} | keys
     given = {key: value for key, value in server.items() if value is not None}
     given = {key: value for key, value in given.items() if "url" not in given or key != "args"}
     with pytest.raises(UsageError, match=what) as caught:
@@ -377,7 +377,7 @@ async def test_nothing_is_forked_in_a_container(tmp_path: Path) -> None:
     keys = {"command": "python3", "args": ["x.py"], "isolation": "fork"}
     box = {"mode": "container", "image": "x", "program": "podman"}
     project = write_project(tmp_path, [DONE], servers={"snake": keys}, sandbox=box)
-    with pytest.raises(UsageError, match="podman|does not go with a container"):
+    with pytest.raises(UsageError, match=r"podman|does not go with a container"):
         await run_async(project)
 
 

@@ -128,7 +128,7 @@ class _ForkServer:
             raise self.failure(f"did not finish its imports within {_START_S:g} s; {_INSTEAD}")
         told = json.loads(answer)
         if "refused" in told:
-            raise self.failure(f"cannot be used: {excerpt.beginning(told['refused'], _SHOWN)}; {_INSTEAD}")
+            raise self.failure(f"cannot be used: {excerpt.beginning(str(told['refused'][0]), _SHOWN)}; {_INSTEAD}")
         self.preloaded = tuple(map(str, told["ready"]))
 
     async def fork(self, asked: Mapping[str, Any], ruleset: int, root: Path) -> ForkedProcess:

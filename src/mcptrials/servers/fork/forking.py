@@ -165,7 +165,7 @@ def begin(args: Sequence[str]) -> None:
         else:
             sys.argv[:] = args
             _run_script(args[0], main)
-    except Exception as exc:  # noqa: BLE001 - as the interpreter does
+    except Exception as exc:  # noqa: BLE001 - the interpreter shows it likewise, beside what is ours
         trace = exc.__traceback__
         while trace and trace.tb_frame.f_code.co_filename == __file__:
             trace = trace.tb_next
@@ -198,12 +198,12 @@ def main(order: Mapping[str, Any]) -> None:
     for number in (1, 2):  # since they began as pipes, as those of a server do, Python's streams take them for such
         os.dup2(order["said"], number)
     try:
-        said: dict[str, Any] = {"ready": prepare(order)}
-    except BaseException as exc:  # noqa: BLE001 - an import may do anything, SystemExit among it
-        said = {"refused": f"{type(exc).__name__}: {exc}"}
-    control.sendall(json.dumps(said).encode() + b"\n")
-    if "refused" in said:
-        os._exit(1)
+        said = {"ready": prepare(order)}
+    except BaseException as exc:
+        said = {"refused": [f"{type(exc).__name__}: {exc}"]}
+        raise
+    finally:
+        control.sendall(json.dumps(said).encode() + b"\n")
     gc.disable()
     asked = serve(control)
     try:
