@@ -18,6 +18,7 @@ BROAD_EXCEPTS = [
     "environment/own_thread.py",  # what a thread raised is raised in the one that waits
     "errors.py",  # `boundary` attributes what fails inside
     "executors/local.py",  # the other trials are cancelled first, then it is raised again
+    "servers/fork/forking.py",  # a script's failure is shown as the interpreter shows it
     "servers/thread_channel.py",  # a server's own thread: what ends it is told to the trial
 ]
 LATE_IMPORTS = {
