@@ -273,6 +273,31 @@ async def test_a_limit_that_it_meets_is_named(world: World) -> None:
     assert exited.limit == "file_mb"
 
 
+@pytest.mark.parametrize(
+    ("args", "preloaded"),
+    [
+        (["server.py"], {"beside": False, "xml.dom": True, "csv": True, "fractions": True, "wave": True}),
+        (["-m", "pack"], {"pack": True, "pack.other": False, "colorsys": True, "wave": True, "csv": False}),
+        (["{trial_dir}/later.py"], {"csv": False}),
+    ],
+)
+async def test_what_a_script_and_its_own_files_import_is_there_before_it_begins(
+    args: list[str], preloaded: dict[str, bool], world: World
+) -> None:
+    tells = f"import sys; print(*[each in sys.modules for each in {[*preloaded]}], flush=True)\n"
+    server = await world.server(f"{tells}import beside, pack.part\nfrom xml import dom", args=args)
+    (world.folder / "beside.py").write_text("import csv\nfrom pack import other\ntry: import nowhere\nexcept: pass")
+    (world.folder / "pack").mkdir()
+    files = {"__init__": "", "part": "import fractions", "other": "import wave"}
+    for name, source in (files | {"__main__": f"{tells}import colorsys\nfrom pack import other"}).items():
+        (world.folder / "pack" / f"{name}.py").write_text(source)
+    place = world.place()
+    (place.trial_dir / "later.py").write_text(f"{tells}import csv")
+    (said,), exited = await lines(server, place)
+    assert exited.exit_code == 0, exited
+    assert said == " ".join(map(str, preloaded.values()))
+
+
 async def test_what_a_fork_server_prints_while_it_imports_is_no_servers(world: World) -> None:
     (world.folder / "noisy.py").write_text("print('noise', end='')")
     server = await world.server("print('mine')", preload=["noisy"], env={"PYTHONPATH": str(world.folder)})

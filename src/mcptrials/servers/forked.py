@@ -6,7 +6,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ _PARTS = (_PROGRAM, _PROGRAM.with_name("preloading.py"), LAUNCHER)
 _START_S = 120.0
 """How long the imports may take."""
 _FORK_S = 30.0
-_SHOWN = 300
+_SHOWN, _TAIL = 300, 4000
 _INSTEAD = "name other modules under 'preload', or use isolation: spawn"
 
 
@@ -69,7 +69,7 @@ class ForkedServer:
         if any(each.lost for each in forked):
             raise source.failure("ended while its processes ran, which ended with it")
 
-    def _rights(self, start: Start, place: Place) -> Any:
+    def _rights(self, start: Start, place: Place) -> AbstractContextManager[tuple[int, str]]:
         confined = self._plain.confinement
         return confined.rights(start, place) if isinstance(confined, Confined) else nullcontext((-1, ""))
 
@@ -188,9 +188,9 @@ class _ForkServer:
         said = b""
         if stderr and not stderr.closed:
             said = stderr.read() or b""  # it does not wait
-        end = self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, end - 10 * _SHOWN))
-        return (said + self._said.read()).decode("utf-8", "replace")
+        file = self._said.fileno()  # whose position is that of the process too
+        tail = os.pread(file, _TAIL, max(0, os.fstat(file).st_size - _TAIL))
+        return (said + tail).decode("utf-8", "replace")
 
     def close(self) -> None:
         self._control.close()

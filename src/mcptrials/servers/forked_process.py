@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream
+from anyio.lowlevel import checkpoint
 
 _REPORT_S = 2.0
 """How long the report of a process that is gone may take."""
@@ -136,7 +137,7 @@ class _Receiving(ByteReceiveStream):
         self._end = _Descriptor(descriptor)
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
-        await anyio.lowlevel.checkpoint()
+        await checkpoint()
         while True:
             try:
                 chunk = os.read(self._end.open(), max_bytes)
@@ -156,7 +157,7 @@ class _Sending(ByteSendStream):
         self._end = _Descriptor(descriptor)
 
     async def send(self, item: bytes) -> None:
-        await anyio.lowlevel.checkpoint()
+        await checkpoint()
         rest = memoryview(item)
         while rest:
             try:
