@@ -285,12 +285,12 @@ async def test_what_a_script_and_its_own_files_import_is_there_before_it_begins(
     args: list[str], preloaded: dict[str, bool], world: World
 ) -> None:
     tells = f"import sys; print(*[each in sys.modules for each in {[*preloaded]}], flush=True)\n"
-    server = await world.server(f"{tells}import beside, pack.part\nfrom xml import dom", args=args)
-    (world.folder / "beside.py").write_text("import csv\nfrom pack import other\ntry: import nowhere\nexcept: pass")
     (world.folder / "pack").mkdir()
     files = {"__init__": "", "part": "import fractions", "other": "import wave"}
     for name, source in (files | {"__main__": f"{tells}import colorsys\nfrom pack import other"}).items():
         (world.folder / "pack" / f"{name}.py").write_text(source)
+    server = await world.server(f"{tells}import beside, pack.part\nfrom xml import dom", args=args)
+    (world.folder / "beside.py").write_text("import csv\nfrom pack import other\ntry: import nowhere\nexcept: pass")
     place = world.place()
     (place.trial_dir / "later.py").write_text(f"{tells}import csv")
     (said,), exited = await lines(server, place)

@@ -40,7 +40,7 @@ SERVER_KINDS = {
 """The keys of which a server has exactly one, and what goes with each."""
 
 
-_PYTHON = re.compile(r"(python|pypy)[0-9.]*t?")
+_PYTHON = re.compile(r"python[0-9.]*t?")
 
 
 class ServerConfig(UserData):

@@ -1,6 +1,7 @@
 """A process that another one forked for us: its streams, and its end as that one reports it."""
 
 import os
+import re
 import signal
 import socket
 from contextlib import ExitStack, suppress
@@ -10,6 +11,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream
 from anyio.lowlevel import checkpoint
 
+_NUMBER = re.compile(rb"-?[0-9]{1,9}\n")
 _REPORT_S = 2.0
 """How long the report of a process that is gone may take."""
 
@@ -88,7 +90,7 @@ class ForkedProcess:
 
 
 async def read_number(told: socket.socket) -> int | None:
-    """The next line of a socket, as a number; None when it ends."""
+    """The next line of a socket, as a number; None when it ends, or is none."""
     line = b""
     while not line.endswith(b"\n"):
         await anyio.wait_readable(told)
@@ -99,7 +101,7 @@ async def read_number(told: socket.socket) -> int | None:
         if not byte:
             return None
         line += byte
-    return int(line)
+    return int(line) if _NUMBER.fullmatch(line) else None
 
 
 async def send_all(to: socket.socket, content: bytes) -> None:
