@@ -17,6 +17,8 @@ PLACEHOLDER_KEY = "not-needed"
 MAX_CONNECTIONS = 500
 MAX_BODY = 64 << 20
 """Bytes of an answer, unpacked: no model writes so much."""
+MAX_HEADER = 64 << 10
+"""Bytes of one header of an answer."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -73,6 +75,7 @@ def open_connections() -> aiohttp.ClientSession:
         connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
         cookie_jar=aiohttp.DummyCookieJar(),
+        max_field_size=MAX_HEADER,
     )
 
 
