@@ -13,12 +13,12 @@ from rich.progress import Progress as Bar
 
 from mcptrials.cli.outcome import DONE, INCOMPLETE, Outcome, end, keep_secret
 from mcptrials.cli.screen import common_options, from_here, messages, output, program, safe
-from mcptrials.cli.tables import percent
 from mcptrials.counting import counted
 from mcptrials.encoding import dump_text
 from mcptrials.project import Project
 from mcptrials.report import summarise
 from mcptrials.runner.regrading import Progress, Regraded, regrade
+from mcptrials.shares import percent
 from mcptrials.store import Run, find_run, log_look
 from mcptrials.store.disk import write_whole, writing
 

@@ -2,12 +2,12 @@
 
 from rich.console import Console
 
-from mcptrials.cli.comparison_page import points
 from mcptrials.cli.progress import Progress
 from mcptrials.counting import counted
 from mcptrials.project import Project
 from mcptrials.record import Record
 from mcptrials.runner.options import Plan
+from mcptrials.shares import points
 from mcptrials.store import Run
 from mcptrials.trying import Blocks, detectable, expected_tokens
 
