@@ -34,8 +34,8 @@ _SHOWN = 20
 def grade(run_name: str | None, only: str | None, tasks: tuple[str, ...], **flags: Any) -> None:
     """Grade a run again by the project's present graders: no model is asked, no server is started.
 
-    RUN is a run's id or folder, by default the newest. The new grades are added to the run and count from then on; the
-    old ones are kept and shown by `mcptrials show RUN --grades N`.
+    RUN is a run's id, its beginning or its folder, by default the newest. The new grades are added to the run and count
+    from then on; the old ones are kept and shown by `mcptrials show RUN --grades N`.
     """
     given = [f"tasks={dump_text([str(Path(each).absolute()) for each in tasks])}"] if tasks else []
     project = Project.load(flags["project_file"], [*flags["settings"], *given])

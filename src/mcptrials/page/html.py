@@ -31,7 +31,7 @@ def html_page(contents: Contents) -> str:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= FILTERS | {"body": _body}
+    environment.filters |= {**FILTERS, "body": _body}
     style, script = (Markup(templates.get_source(environment, name)[0]) for name in ("page.css", "page.js"))  # noqa: S704 - our own
     return environment.get_template("page.html").render(
         data=contents.data,
