@@ -44,7 +44,7 @@ def wrong_calls(side: Side, tasks: Sequence[str]) -> dict[str, Any]:
     `names`: trials by the name of such a tool.
     """
     records = [record for task_id in tasks for record in side.by_task[task_id] if record.scored]
-    names = Counter(name for record in records for name in record.unknown_names)
+    names = Counter(excerpt.beginning(name, TEXT) for record in records for name in record.unknown_names)
     counts = {what: sum(getattr(record, what) > 0 for record in records) for what in _WRONG}
     shares = {what: {"trials": n, "share": n / len(records) if records else None} for what, n in counts.items()}
     return {"of": len(records), **shares, "names": dict(names.most_common())}
