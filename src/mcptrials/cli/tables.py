@@ -250,7 +250,7 @@ def effective(n_eff: float | None) -> str:
 
 def bound_line(label: str, n_tasks: int, bound: float) -> str:
     """The rule of three, where every trial passed."""
-    return f"{label}: all {n_tasks} tasks always passed; up to {100 * bound:.1f} % of tasks like these may still fail"
+    return f"{label}: all {n_tasks} tasks always passed; up to {percent(bound)} of tasks like these may still fail"
 
 
 def _colour(rate: float | None) -> str:
