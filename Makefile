@@ -12,7 +12,10 @@ SERVERS := $(patsubst tests/real_servers/requirements/%.txt,.servers/%/.ready,$(
 PYTHON_EXAMPLES := $(patsubst examples/%/requirements.txt,%,$(wildcard examples/*/requirements.txt))
 NODE_EXAMPLES := $(patsubst examples/%/package.json,%,$(wildcard examples/*/package.json))
 
-.PHONY: demo test test-local test-servers servers-table servers check format schemas bench bench-stats bench-memory constraints clean
+.PHONY: setup demo test test-local test-servers servers-table servers check format schemas bench bench-stats bench-memory constraints clean
+
+setup: $(VENV)/.set  ## mcptrials alone: no weights, no tools for development
+	@echo "Call it as $(BIN)/mcptrials, or as mcptrials after: . $(BIN)/activate"
 
 demo: $(VENV)/.demo  ## evaluate the example server with a local model: no key, no account
 	@$(BIN)/mcptrials demo --trials $(TRIALS)
@@ -75,6 +78,10 @@ $(VENV)/.uv: constraints.txt
 	@echo "Setting up $(VENV) (once) ..." >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt uv
+	@touch $@
+
+$(VENV)/.set: $(VENV)/.uv pyproject.toml
+	@$(INSTALL) --editable .
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.uv pyproject.toml

@@ -8,11 +8,13 @@ import anyio
 import pytest
 from tests.projects import DONE, Played, call, calls, write_project
 
+from mcptrials.comparison import compare
 from mcptrials.errors import UsageError
 from mcptrials.events import PresentationChange, PromptGiven
 from mcptrials.overrides import Overrides, check
 from mcptrials.presentation import ToolFilter, present_tools
 from mcptrials.project import Project
+from mcptrials.report import summarise
 from mcptrials.runner import run_async
 
 pytestmark = pytest.mark.anyio
@@ -84,6 +86,57 @@ async def test_the_model_is_told_otherwise_and_its_calls_reach_the_unchanged_ser
     ]
     (prompt,) = (each for each in trial.transcript.events if isinstance(each, PromptGiven))
     assert str(prompt.system).endswith("\n\nSell nothing.")
+
+
+async def test_calls_by_the_name_that_a_tool_had_are_counted_as_what_they_are(tmp_path: Path) -> None:
+    told = {"tools": {"search": {"name": "find_items"}}}
+    steps = [calls(call("search", text="a pen")), calls(call("nothing")), DONE]
+    shop_project(tmp_path, steps, told, variants={"base": {}, "changed": {"overrides": "overrides.yaml"}})
+    rules = [{"type": "exact_answer", "expected": "done"}, {"type": "required_tools", "tools": ["search"]}]
+    task = {"id": "task", "prompt": "Do it.", "expected_tools": ["search"], "graders": rules}
+    (tmp_path / "tasks.json").write_text(json.dumps([task]))
+    with anyio.fail_after(30):
+        run = (await run_async(Project.load(tmp_path))).run
+    base, changed = sorted(run.records(), key=lambda record: record.variant)
+    assert (base.tool_sequence, changed.tool_sequence) == (("search", "nothing"),) * 2
+    assert base.called == ("search", "nothing (no such tool)")
+    assert changed.called == ("search (no such tool)", "nothing (no such tool)")
+    assert [(each.unknown_tools, each.unknown_at, each.sent_calls) for each in (base, changed)] == [
+        (1, (1,), 2),
+        (2, (0, 1), 1),
+    ]
+    assert [each.graders[1].passed for each in (base, changed)] == [True, False]
+
+    rows = {(row["arm"], row["name"]): row for row in summarise(run)["tools"]}
+    counts = {key: (row["unknown"], row["calls"], row["sent"], row["trials"]) for key, row in rows.items()}
+    assert counts == {
+        (base.arm, "search"): (False, 1, 1, 1),
+        (base.arm, "nothing"): (True, 1, 1, 1),
+        (changed.arm, "search"): (True, 1, 0, 1),
+        (changed.arm, "nothing"): (True, 1, 1, 1),
+    }
+    [found] = compare(run)["comparisons"]
+    assert found["first_calls"]["b"] == {"shares": {"search (no such tool)": 1.0}, "wrong": 1.0, "n_judged": 1}
+    assert found["wrong_calls"]["a"]["names"] == {"nothing": 1}
+    assert found["wrong_calls"]["b"] == {
+        "of": 1,
+        "unknown_tools": {"trials": 1, "share": 1.0},
+        "argument_errors": {"trials": 0, "share": 0.0},
+        "names": {"search": 1, "nothing": 1},
+    }
+
+
+async def test_a_renamed_tools_row_does_not_take_in_calls_by_its_old_name(tmp_path: Path) -> None:
+    told = {"tools": {"search": {"name": "find_items"}}}
+    turn = calls(call("find_items", text="a"), call("search", text="a"), call("search"), call("find_items", text=1))
+    project = shop_project(tmp_path, [turn, DONE], told)
+    with anyio.fail_after(30):
+        run = (await run_async(project)).run
+    rows = {(row["name"], row["unknown"]): row for row in summarise(run)["tools"]}
+    assert {key: (row["calls"], row["argument_errors"]) for key, row in rows.items()} == {
+        ("search", False): (2, 1),
+        ("search", True): (2, 0),
+    }
 
 
 async def test_a_hidden_tool_is_out_of_reach(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_every_name_of_the_contract_is_there() -> None:
     blame answer state stop tool_sequence sent_calls unknown_tools argument_errors contract_violations server_faults
     cached_input_tokens reasoning_tokens cost_usd model_ms tool_ms wait_ms startup_ms shutdown_ms protocol_version
     server_name tools_hash suite_hash task_hash environment_hash reply_hash params effective_model started_at
-    versions trial_dir"""
+    versions trial_dir unknown_at"""
     assert set(names.split()) <= Record.model_fields.keys()
     assert record().schema_version == SCHEMA_VERSION == 1
 

@@ -30,6 +30,7 @@ _PUBLIC = {
     "Trial": "mcptrials.trial",
     "UsageError": "mcptrials.errors",
     "compare": "mcptrials.comparison",
+    "estimate": "mcptrials.stats",
     "match_answer": "mcptrials.graders.answer",
     "run": "mcptrials.runner",
     "run_async": "mcptrials.runner",

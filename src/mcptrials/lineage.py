@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +33,7 @@ _PROC = Path("/proc")
 _CHUNK = 1 << 16
 _PID_BITS = 22
 """Of the largest process id on Linux."""
+_PID_MASK = (1 << _PID_BITS) - 1
 _ROUNDS = 100
 """What is being ended may start another process meanwhile; it is ended when a round finds none that is new."""
 _PROBES = 3
@@ -76,10 +78,10 @@ def end_marked(pid: int, root: Path) -> int:
     return _end(lambda each: _limit(each) == number)
 
 
-def count_descent(pid: int, root: Path) -> int:
-    """How many processes a marked one is with those that it started since."""
-    number = run_mark(root) | pid
-    return sum(_limit(each) == number for each in _pids())
+def count_descents(root: Path) -> Counter[int]:
+    """How many processes each marked one of a run is with those that it started since, by its id."""
+    number, limits = _number(root), map(_limit, _pids())
+    return Counter(limit & _PID_MASK for limit in limits if limit >> _PID_BITS == number)
 
 
 def end_run(root: Path) -> int:

@@ -9,6 +9,8 @@ from mcptrials.task import Purpose, Split
 from mcptrials.trial import Framing, StateValue, Verdict
 
 SCHEMA_VERSION = 1
+NO_SUCH_TOOL = " (no such tool)"
+"""What stands after the name of a tool that is none."""
 
 
 class GradeRecord(BaseModel):
@@ -99,6 +101,9 @@ class Record(BaseModel):
     tool_sequence: tuple[str, ...] = ()
     sent_calls: int = 0
     unknown_tools: int = 0
+    """Calls by names that the model was not shown; those that no server got are not in `sent_calls`."""
+    unknown_at: tuple[int, ...] = ()
+    """Where in `tool_sequence` they are, from 0."""
     argument_errors: int = 0
     contract_violations: int = 0
     server_faults: tuple[str, ...] = ()
@@ -131,6 +136,20 @@ class Record(BaseModel):
     @property
     def key(self) -> tuple[str, str, int, int]:
         return self.task_id, self.arm, self.trial, self.attempt
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """`tool_sequence`, in which a name that the model was not shown is told from a tool that has it.
+
+        A renamed tool is in it by the name that its server gives it, which is not its name for the model.
+        """
+        unknown = set(self.unknown_at)
+        return tuple(f"{name}{NO_SUCH_TOOL}" if at in unknown else name for at, name in enumerate(self.tool_sequence))
+
+    @property
+    def unknown_names(self) -> tuple[str, ...]:
+        """What the model called that it was not shown, each name once."""
+        return tuple(dict.fromkeys(self.tool_sequence[at] for at in self.unknown_at if at < len(self.tool_sequence)))
 
     def regraded(self, said: Verdicts) -> "Record":
         """The same attempt with the verdict of later graders."""

@@ -71,8 +71,13 @@ def test_it_says_what_it_found_and_what_comes_next(commands: Preloaded, tmp_path
         " ".join(ended.out.split("\n")),
     )
     assert "wrote mcptrials.yaml, tasks/draft.yaml\n" in ended.out
-    assert "remove 'draft: true', then: mcptrials run" in ended.out
+    assert "environment" not in ended.out  # nothing writes
+    assert "drafts, and remove 'draft: true'\nnext: mcptrials check, and then: mcptrials run\n" in ended.out
     assert ended.err == "starting shop\n"
+
+    (tmp_path / "tools.json").write_text(json.dumps([*tools, tool("put")]))
+    ended = commands.run(tmp_path, "init", "--into", "p", "--server", "shop", "--", PYTHON, str(LISTED), "tools.json")
+    assert "next: declare an 'environment' in p/mcptrials.yaml: without one, tools that may write are not" in ended.out
 
 
 CLIENT_FILES = {
@@ -101,7 +106,9 @@ def test_claude_desktops_file_is_read_and_one_server_can_be_chosen(commands: Pre
     path.write_text(json.dumps({"globalShortcut": "x", "mcpServers": servers}))
     ended = commands.run(tmp_path, "init", "--from", path.name, "--server", "tiny", "--into", "evals")
     assert ended.code == 0
-    assert ended.out.endswith("then: mcptrials run --project evals/mcptrials.yaml\n")
+    assert ended.out.endswith(
+        "next: mcptrials check --project evals/mcptrials.yaml, and then: mcptrials run --project evals/mcptrials.yaml\n"
+    )
     project = load(tmp_path / "evals")
     assert list(project.config.servers) == ["tiny"]
     assert project.config.servers["tiny"].cwd == ".."

@@ -153,7 +153,7 @@ def test_a_terminal_that_closes_cancels_the_run_unless_that_is_to_be_outlived(tm
 def test_no_spare_outlives_its_run(how: signal.Signals, tmp_path: Path, commands: Preloaded) -> None:
     """Two trials in flight, and a place ahead for each of the next two."""
     mark = f"mark-of-{tmp_path}"
-    servers = {"tiny": {"command": "{python}", "args": [str(SERVER), mark]}}
+    servers = {"tiny": {"command": "{python}", "args": [str(SERVER), mark], "isolation": "spare"}}
     script = {"slow": adds("5", 20_000)}
     make_project(tmp_path, [asks("slow")], script, trials=6, concurrency=2, servers=servers)
     command = commands.start(tmp_path, "run")

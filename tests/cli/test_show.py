@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -99,7 +100,10 @@ def test_what_a_server_wrote_to_stderr_is_shown_though_it_ended_well(tmp_path: P
 def test_unknown_names_bring_the_nearest(folder: Path, commands: Preloaded) -> None:
     results = {name: commands.run(folder, *["show", *name.split()]) for name in ("onee", "one plane", "one hostile-9")}
     assert {result.code for result in results.values()} == {2}
-    assert re.fullmatch(r"error: \S+/runs: there is no run 'onee'; did you mean 'one'\?\n", results["onee"].err)
+    assert re.fullmatch(
+        r"error: \S+/runs: there is no run 'onee'; did you mean 'one'\? there are, newest first: one\n",
+        results["onee"].err,
+    )
     assert "error: one: the run has no trial 'plane'; did you mean 'plain-" in results["one plane"].err
     assert "error: one: the run has no trial 'hostile-9'; did you mean 'hostile-" in results["one hostile-9"].err
 
@@ -109,9 +113,34 @@ def test_where_there_is_no_run_the_first_step_is_named(tmp_path: Path, commands:
     results = {"p": commands.run(tmp_path / "p", "show"), "no project": commands.run(tmp_path, "show")}
     assert {result.code for result in results.values()} == {2}
     assert re.search(r"runs: there is no run yet; start one: mcptrials run\n", results["p"].err)
-    assert re.search(
-        r"mcptrials\.yaml: there is no project file; make one with: mcptrials init", results["no project"].err
+    line = (
+        "there is no project file, and no folder of runs; make one with: mcptrials init, or name yours with --project"
     )
+    assert results["no project"].err == f"error: mcptrials.yaml: {line}, or give a run's folder\n"
+
+
+def test_runs_without_their_project_are_found_by_the_beginning_of_their_names(
+    folder: Path, tmp_path: Path, commands: Preloaded
+) -> None:
+    for name in ("20261201-a", "20261201-b", "20261202-a"):
+        shutil.copytree(run_folder(folder), tmp_path / "runs" / name)
+
+    def said(*words: str) -> str:
+        ended = commands.run(tmp_path, *words)
+        assert ended.code == 2
+        return ended.err.removeprefix("error: ").strip()
+
+    there = "there are, newest first: 20261202-a, 20261201-b, 20261201-a"
+    assert commands.run(tmp_path, "show", "20261202", "--json").document["data"]["run_dir"] == "runs/20261202-a"
+    assert commands.run(tmp_path, "show", "--json").document["data"]["run_dir"] == "runs/20261202-a"
+    assert commands.run(tmp_path, "report", "20261202", "--quiet").code == 0
+    assert commands.run(tmp_path, "show", "runs/20261202", "plain", "--json").code == 0
+    ambiguous = "2 runs begin with '20261201'; name one: 20261201-b, 20261201-a"
+    for words in (["show"], ["report"], ["power"], ["compare", "20261202"]):
+        assert said(*words, "20261201") == f"runs: {ambiguous}"
+    assert said("compare", "20261202", "xyz:base") == f"runs: there is no run 'xyz'; {there}"
+    assert said("show", "runs/20261202-b") == f"runs: there is no run '20261202-b'; did you mean '20261202-a'? {there}"
+    assert said("show", "") == f"runs: there is no run ''; {there}"
 
 
 def test_lost_and_torn_transcripts_cost_no_table(folder: Path, tmp_path: Path, commands: Preloaded) -> None:

@@ -85,6 +85,7 @@ def test_no_call_is_no_call_even_of_a_tool_that_is_not_there() -> None:
         (["other/a"], ["s/a"], False, "never called other/a"),
         (["a", "c", "d"], ["s/a"], False, "never called c, d"),
         (["a"], [], False, "never called a"),
+        (["a"], ["a"], False, "never called a"),
     ],
 )
 def test_required_tools_are_each_called(tools: list[str], calls: list[str], passed: bool, evidence: str | None) -> None:
@@ -118,6 +119,7 @@ def test_forbidden_tools_are_never_called(tools: list[str], calls: list[str], pa
         (["a", "a"], ["s/a"], False),
         (["a", "a"], ["s/a", "s/a"], True),
         (["a"], [], False),
+        (["a", "b"], ["a", "s/b"], False),
         (["s/a", "t/a"], ["t/a", "s/a"], False),
     ],
 )

@@ -118,15 +118,25 @@ def test_arms_of_one_run_are_compared_and_each_flip_links_to_its_transcripts(tmp
     assert links <= anchors | {each["id"] for each in page.all("section")}
 
 
+LOST = ("sum", "x" * 500)
+
+
 def test_what_is_not_scored_and_what_is_called_first_stand_beside_a_difference(tmp_path: Path) -> None:
     records = [
         *(record(each, 1, tool_sequence=("add",)) for each in "abcd"),
-        *(record(each, 1, arm=NEW, tool_sequence=("sum",)) for each in "abc"),
+        *(
+            record(each, 1, arm=NEW, tool_sequence=("sum", "x" * 500), unknown_tools=1, unknown_at=(1,))
+            for each in "ab"
+        ),
+        record("c", 1, arm=NEW, tool_sequence=("sum",), argument_errors=2),
         record("d", 1, "invalid", arm=NEW, cause="http", blame="provider"),
     ]
     page = Page(html_page(page_of(told_run(tmp_path / "run", records, events_of(), arms=(BASE, NEW), trials=1))))
     assert "With what is not scored against the second, or for it: -25.0 to +0.0." in page.texts["p"]
     assert "First calls: add 100.0 % → 0.0 %, sum 0.0 % → 100.0 %." in page.texts["p"]
+    named = f"{'x' * 80}[...] in 0 → 2"
+    assert f"Calls of tools that are not there: 0.0 % → 66.7 % of trials: {named}." in page.texts["p"]
+    assert "Calls whose arguments do not fit the schema: 0.0 % → 33.3 % of trials." in page.texts["p"]
 
 
 def test_two_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from mcptrials.audit.faults import Fault
 from mcptrials.audit.line import Line
 from mcptrials.audit.reading import read_task
 from mcptrials.audit.rehearsing import Notice, Rehearsing, TaskVerdict
+from mcptrials.counting import counted
 from mcptrials.errors import UsageError
 from mcptrials.project import Project
 from mcptrials.runner.building import Workshop
@@ -136,7 +137,8 @@ def _summary(verdicts: Sequence[TaskVerdict], played: int, trouble: str | None) 
     facts = {"tasks": len(verdicts), "sound": sound, "references_passed": played}
     if sound:
         what = f"{sound} of {len(verdicts)} sound: agents that do nothing or guess fail"
-        what += f"; {played} references pass, alone and after the others" if played else ""
+        passing = counted(played, "reference passes", "references pass")
+        what += f"; {passing}, alone and after the others" if played else ""
         lines.append(Line("tasks", "ok", "tasks", what, None, facts))
     return lines
 

@@ -8,9 +8,11 @@ from rich.table import Table
 
 from mcptrials import excerpt
 from mcptrials.cli.screen import SCRIPTED_LABEL, from_here, one_line, safe
-from mcptrials.cli.tables import bound_line, effective, new_table, percent
+from mcptrials.cli.tables import bound_line, effective, new_table
+from mcptrials.comparison.telling import behaviour_lines, side_names
 from mcptrials.counting import counted
 from mcptrials.encoding import dump_text
+from mcptrials.shares import interval, percent, points, points_interval
 
 Row = Mapping[str, Any]
 SHOWN = 8
@@ -24,7 +26,6 @@ _FORMS = {
     "duration_ms": "{:,.0f} ms",
     "cost_usd": "${:.4f}",
 }
-_HALF_WORTH_SAYING = 0.005
 
 
 def print_comparison(console: Console, document: Row) -> None:
@@ -53,31 +54,13 @@ def _print_one(console: Console, found: Row, document: Row) -> None:
         console.print(safe(power["line"]))
 
 
-def side_names(found: Row) -> tuple[str, str]:
-    """What tells the two sides apart, and no more."""
-    a, b = found["a"], found["b"]
-    if a["run_id"] == b["run_id"]:
-        key = "variant" if a["variant"] != b["variant"] else "label" if a["label"] != b["label"] else "arm"
-    else:
-        key = "run_id" if a["variant"] == b["variant"] else "name"
-    return a[key], b[key]
-
-
 def verdict_line(found: Row) -> str:
     return f"{found['verdict'].upper()}: {found['reason']}"
 
 
 def difference_text(found: Row) -> str:
     """The difference with its interval, in points."""
-    if found["difference"] is None:
-        return "n/a"
-    if found["ci_low"] is None or found["ci_high"] is None:
-        return points(found["difference"])
-    return f"{points(found['difference'])} [{points(found['ci_low'])}, {points(found['ci_high'])}]"
-
-
-def points(share: float) -> str:
-    return f"{100 * share:+.1f}"
+    return f"{points(found['difference'])} {points_interval(found['ci_low'], found['ci_high'])}".strip()
 
 
 def _paired_line(found: Row, scope: str) -> str:
@@ -94,11 +77,10 @@ def _sides(found: Row) -> Table:
     for key, name in zip(("a", "b"), side_names(found), strict=True):
         side = found[key]
         trials = side["passed"] + side["failed"]
-        interval = "" if side["ci_low"] is None else f"[{100 * side['ci_low']:.1f}, {100 * side['ci_high']:.1f}]"
         rows.add_row(
             safe(name),
             percent(side["rate"]),
-            interval,
+            interval(side["ci_low"], side["ci_high"]),
             str(side["n_tasks"]),
             f"{side['passed']} of {trials}",
             effective(side["n_eff"]),
@@ -142,7 +124,7 @@ def _details(found: Row) -> Iterator[str]:
     for key, name in zip(("a", "b"), side_names(found), strict=True):
         if (bound := found[key]["failure_bound"]) is not None:
             yield bound_line(name, found[key]["n_tasks"], bound)
-    yield from _first_calls(found["first_calls"])
+    yield from behaviour_lines(found)
     yield from flip_lines(found["changed_tasks"])
     yield from _edits(found["tasks"])
     yield from _tools(found["tools"])
@@ -153,18 +135,6 @@ def _details(found: Row) -> Iterator[str]:
     if found["a"]["not_scored"] + found["b"]["not_scored"] and worst["for"]["difference"] is not None:
         low, high = (points(worst[case]["difference"]) for case in ("against", "for"))
         yield f"with what is not scored against B, or for it: {low} to {high}"
-
-
-def _first_calls(first: Row) -> Iterator[str]:
-    a, b = first["a"], first["b"]
-    names = dict.fromkeys([*a["shares"], *b["shares"]])
-    moved = [(name, a["shares"].get(name, 0.0), b["shares"].get(name, 0.0)) for name in names]
-    moved = [each for each in moved if abs(each[2] - each[1]) > _HALF_WORTH_SAYING]
-    if a["wrong"] is not None and b["wrong"] is not None:
-        yield f"first call to no expected tool: {percent(a['wrong'])} -> {percent(b['wrong'])}"
-    if moved:
-        told = ", ".join(f"{name} {percent(before)} -> {percent(after)}" for name, before, after in moved[:SHOWN])
-        yield f"first call: {told}"
 
 
 def flip_lines(rows: Sequence[Row]) -> Iterator[str]:

@@ -13,12 +13,12 @@ from rich.progress import Progress as Bar
 
 from mcptrials.cli.outcome import DONE, INCOMPLETE, Outcome, end, keep_secret
 from mcptrials.cli.screen import common_options, from_here, messages, output, program, safe
-from mcptrials.cli.tables import percent
 from mcptrials.counting import counted
 from mcptrials.encoding import dump_text
 from mcptrials.project import Project
 from mcptrials.report import summarise
 from mcptrials.runner.regrading import Progress, Regraded, regrade
+from mcptrials.shares import percent
 from mcptrials.store import Run, find_run, log_look
 from mcptrials.store.disk import write_whole, writing
 
@@ -34,8 +34,8 @@ _SHOWN = 20
 def grade(run_name: str | None, only: str | None, tasks: tuple[str, ...], **flags: Any) -> None:
     """Grade a run again by the project's present graders: no model is asked, no server is started.
 
-    RUN is a run's id or folder, by default the newest. The new grades are added to the run and count from then on; the
-    old ones are kept and shown by `mcptrials show RUN --grades N`.
+    RUN is a run's id, its beginning or its folder, by default the newest. The new grades are added to the run and count
+    from then on; the old ones are kept and shown by `mcptrials show RUN --grades N`.
     """
     given = [f"tasks={dump_text([str(Path(each).absolute()) for each in tasks])}"] if tasks else []
     project = Project.load(flags["project_file"], [*flags["settings"], *given])

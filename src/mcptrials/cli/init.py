@@ -12,6 +12,7 @@ from mcptrials.cli.outcome import Outcome, end, keep_secret
 from mcptrials.cli.screen import common_options, from_here, messages, one_line, output, safe
 from mcptrials.counting import counted
 from mcptrials.errors import UsageError
+from mcptrials.presentation import read_only
 from mcptrials.project import DEFAULT_FILE
 from mcptrials.starter import Entry, Started, Starter, from_command, from_url
 from mcptrials.starter.client_file import ClientFile, find_client_file, read_client_file
@@ -86,9 +87,18 @@ def _lines(started: Started) -> Iterator[str]:
     for name in started.variables.unset:
         yield f"export {name}=...  # server {started.variables.servers[name]}"
     if started.drafts:
-        here = _short(started.project_file)
-        run = "mcptrials run" if here == DEFAULT_FILE else shlex.join(["mcptrials", "run", "--project", here])
-        yield f"next: complete the {counted(started.drafts, 'draft')}, remove 'draft: true', then: {run}"
+        yield from _next(started)
+
+
+def _next(started: Started) -> Iterator[str]:
+    here = _short(started.project_file)
+    found = [each for _, each in started.added.values() if each]
+    if started.project_file in started.created and not all(read_only(tool) for each in found for tool in each.tools):
+        yield f"next: declare an 'environment' in {here}: without one, tools that may write are not shown to the model"
+    yield f"next: complete the {counted(started.drafts, 'draft')}, and remove 'draft: true'"
+    named = () if here == DEFAULT_FILE else ("--project", here)
+    check, run = (shlex.join(["mcptrials", command, *named]) for command in ("check", "run"))
+    yield f"next: {check}, and then: {run}"
 
 
 def _short(path: Path) -> str:

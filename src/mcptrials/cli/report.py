@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import click
 
-from mcptrials.cli.compare import log_looks
+from mcptrials.cli.compare import log_looks, question_options
 from mcptrials.cli.outcome import Outcome, end
 from mcptrials.cli.run_names import project_dir, run_by_name
 from mcptrials.cli.screen import common_options, messages, safe
@@ -31,20 +31,13 @@ _STANDARD_OUTPUT = "-"
     default="train",
     help="Whose are on the page: train (default), held_out too, or none.",
 )
-@click.option("--allow", multiple=True, metavar="FIELD", help="A condition that may differ, such as model or limits.")
-@click.option(
-    "--scope",
-    type=click.Choice(["tasks-like-these", "these-tasks"]),
-    default="tasks-like-these",
-    help="What the verdict is about (default tasks-like-these).",
-)
-@click.option("--margin", type=float, metavar="SHARE", help="A difference below it does not matter: 0.05 is 5 points.")
+@question_options
 @common_options
 def report(names: tuple[str, ...], target: str | None, form: Format | None, **flags: Any) -> None:
     """Write a run as one page to send: numbers, charts and transcripts in one file that needs no network.
 
-    RUN is a run's id or folder, by default the newest; the arms of a single run are compared with its first. With
-    RUN2, RUN2 is compared with RUN; each may be RUN:ARM.
+    RUN is a run's id, its beginning or its folder, by default the newest; the arms of a single run are compared with
+    its first. With RUN2, RUN2 is compared with RUN; each may be RUN:ARM.
     """
     path, form = _target(target, form, as_json=flags["as_json"])
     runs, sides = _meant(names, flags)

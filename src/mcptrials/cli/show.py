@@ -27,8 +27,8 @@ from mcptrials.store import Run, log_look
 def show(run_name: str | None, trial_name: str | None, **flags: Any) -> None:
     """Show a run, or one trial of it.
 
-    RUN is a run's id or folder, by default the newest. TRIAL is a task id (its first trial that failed, else its
-    first), with `-N` for its Nth trial.
+    RUN is a run's id, its beginning or its folder, by default the newest. TRIAL is a task id (its first trial that
+    failed, else its first), with `-N` for its Nth trial.
     """
     run = run_by_name(run_name, flags)
     if flags["grades"] is not None:

@@ -7,10 +7,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mcptrials import excerpt
 from mcptrials.cli.screen import SCRIPTED_LABEL, from_here, program, safe
 from mcptrials.counting import counted
+from mcptrials.record import NO_SUCH_TOOL
+from mcptrials.shares import interval, percent
 
 Row = Mapping[str, Any]
+_NAME = 80
+"""Characters of a tool's name: a model may call what does not exist by any."""
 
 
 def print_summary(console: Console, summary: Row) -> None:
@@ -98,7 +103,7 @@ def _classes(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
             str(row["n_tasks"]),
             f"{row['passed']} of {scored}",
             percent(row["rate"]),
-            _interval(row["ci_low"], row["ci_high"]),
+            interval(row["ci_low"], row["ci_high"]),
             effective(row["n_eff"]),
             _scope(row["method"]),
         )
@@ -118,9 +123,8 @@ def _tools(rows: Sequence[Row], labels: Mapping[str, str]) -> Table:
     columns = ["tool", *_arm_column(labels), *numbers]
     table = new_table("Tools", columns, left=len(columns) - len(numbers))
     for row in rows:
-        name = f"{row['name']} (no such tool)" if row["unknown"] else row["name"]
         table.add_row(
-            safe(name),
+            safe(f"{excerpt.beginning(row['name'], _NAME)}{NO_SUCH_TOOL if row['unknown'] else ''}"),
             *_arm_cells(labels, row["arm"]),
             str(row["calls"]),
             str(row["errors"]),
@@ -164,7 +168,7 @@ def _arms(summary: Row) -> Table:
             safe(row["label"]),
             "success",
             safe(percent(row["rate"]), "bold"),
-            _interval(row["ci_low"], row["ci_high"]),
+            interval(row["ci_low"], row["ci_high"]),
             "" if row["se"] is None else f"{100 * row['se']:.1f}",
             str(row["n_tasks"])
             + (f" in {counted(row['n_groups'], 'group')}" if row["n_groups"] < row["n_tasks"] else ""),
@@ -172,8 +176,8 @@ def _arms(summary: Row) -> Table:
             effective(row["n_eff"]),
             _unscored(row),
         )
-        for name, value, interval, n_eff in _pass_k(row, summary["use"]):
-            table.add_row("", name, value, interval, "", str(row["n_tasks"]), "", n_eff, "")
+        for name, value, ends, n_eff in _pass_k(row, summary["use"]):
+            table.add_row("", name, value, ends, "", str(row["n_tasks"]), "", n_eff, "")
     return table
 
 
@@ -184,11 +188,11 @@ def _pass_k(row: Row, use: str | None) -> list[tuple[str, str, str, str]]:
         return []
     k = str(largest)
     found = [
-        (f"pass@{k}", percent(row["pass_at"][k]), _interval(*row["pass_at_ci"][k]), effective(row["pass_at_n_eff"][k])),
+        (f"pass@{k}", percent(row["pass_at"][k]), interval(*row["pass_at_ci"][k]), effective(row["pass_at_n_eff"][k])),
         (
             f"pass^{k}",
             percent(row["pass_hat"][k]),
-            _interval(*row["pass_hat_ci"][k]),
+            interval(*row["pass_hat_ci"][k]),
             effective(row["pass_hat_n_eff"][k]),
         ),
     ]
@@ -230,15 +234,13 @@ def _totals_line(totals: Row) -> str:
     if totals["input_tokens"] is not None and totals["output_tokens"] is not None:
         tokens = f"{counted(totals['input_tokens'], 'token')} in, {totals['output_tokens']:,} out"
     time = "" if totals["duration_ms"] is None else f" · {totals['duration_ms'] / 1000:.1f} s of trials"
+    nowhere = totals["unknown_tools"]
+    unknown = f"{counted(nowhere, 'call of a tool', 'calls of tools')} not there, " if nowhere else ""
     return (
-        f"{counted(totals['trials'], 'trial')} · {counted(totals['tool_calls'], 'tool call')}, "
+        f"{counted(totals['trials'], 'trial')} · {counted(totals['tool_calls'], 'tool call')}, {unknown}"
         f"{counted(totals['tool_errors'], 'tool error')}, {counted(totals['protocol_errors'], 'protocol error')} · "
         f"{tokens}{time}"
     )
-
-
-def percent(rate: float | None) -> str:
-    return "n/a" if rate is None else f"{100 * rate:.1f} %"
 
 
 def effective(n_eff: float | None) -> str:
@@ -248,11 +250,7 @@ def effective(n_eff: float | None) -> str:
 
 def bound_line(label: str, n_tasks: int, bound: float) -> str:
     """The rule of three, where every trial passed."""
-    return f"{label}: all {n_tasks} tasks always passed; up to {100 * bound:.1f} % of tasks like these may still fail"
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{label}: all {n_tasks} tasks always passed; up to {percent(bound)} of tasks like these may still fail"
 
 
 def _colour(rate: float | None) -> str:

@@ -28,7 +28,7 @@ from mcptrials.events import (
     ToolCalled,
     ToolsListed,
 )
-from mcptrials.record import Record
+from mcptrials.record import NO_SUCH_TOOL, Record
 from mcptrials.store import Run
 from mcptrials.transcript import Transcript
 
@@ -78,6 +78,8 @@ def _print_grades(console: Console, record: Record) -> None:
     if record.input_tokens is not None:
         tokens = f"{counted(record.input_tokens, 'token')} in, {record.output_tokens} out"
     calls = f"{counted(record.tool_calls, 'call')}, {counted(record.tool_errors, 'tool error')}"
+    if record.unknown_tools:
+        calls += f", {record.unknown_tools} of tools that are not there"
     console.print(safe(f"{duration}{calls} · {tokens}", "dim"))
 
 
@@ -170,7 +172,7 @@ def _reply(event: ModelReply, limit: int) -> Iterator[Line]:
 
 
 def _call(event: ToolCalled) -> Iterator[Line]:
-    note = " (no such tool)" if event.unknown_tool else ""
+    note = NO_SUCH_TOOL if event.unknown_tool else ""
     yield f"  → {event.tool}({_arguments(event)}){note}", "cyan"
     if event.sent is not None:
         yield f"    sent with what the project injects: {_short(dump_text(event.sent), 200)}", "dim"

@@ -2,12 +2,12 @@
 
 from rich.console import Console
 
-from mcptrials.cli.comparison_page import points
 from mcptrials.cli.progress import Progress
 from mcptrials.counting import counted
 from mcptrials.project import Project
 from mcptrials.record import Record
 from mcptrials.runner.options import Plan
+from mcptrials.shares import percent, points, points_interval
 from mcptrials.store import Run
 from mcptrials.trying import Blocks, detectable, expected_tokens
 
@@ -44,9 +44,7 @@ class TryingProgress(Progress):
         where = f"block {done} of {self._blocks.count}"
         if found is None:
             return f"{where}: no task has a score on both sides"
-        interval = ""
-        if found.ci_low is not None and found.ci_high is not None:
-            interval = f" [{points(found.ci_low)}, {points(found.ci_high)}]"
-        rates = f"{100 * found.mean_a:.1f} % -> {100 * found.mean_b:.1f} %"
+        difference = f"{points(found.difference)} points {points_interval(found.ci_low, found.ci_high)}".strip()
+        rates = f"{percent(found.mean_a)} -> {percent(found.mean_b)}"
         of = f" over {counted(found.n_tasks, 'task')}, {counted(found.n_trials, 'trial')}"
-        return f"{where}: {rates}, {points(found.difference)} points{interval}{of}; the verdict comes at the end"
+        return f"{where}: {rates}, {difference}{of}; the verdict comes at the end"

@@ -1,4 +1,4 @@
-"""What models do first, and which errors servers answer with, on two sides."""
+"""What models do first, which calls of theirs go wrong, and which errors servers answer with, on two sides."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,6 +12,8 @@ MAX_READ = 100
 """Transcripts read of each side for the texts of errors."""
 TEXT = 200
 NO_CALL = "(no call)"
+_WRONG = ("unknown_tools", "argument_errors")
+"""Counts of a record."""
 
 
 def first_calls(side: Side, tasks: Sequence[str]) -> dict[str, Any]:
@@ -23,9 +25,9 @@ def first_calls(side: Side, tasks: Sequence[str]) -> dict[str, Any]:
         for record in side.by_task[task_id]:
             if not record.scored:
                 continue
-            first = record.tool_sequence[0] if record.tool_sequence else NO_CALL
+            first = record.called[0] if record.called else NO_CALL
             count[first] += 1
-            if expected and record.tool_sequence:
+            if expected and record.called:
                 judged += 1
                 wrong += first.rpartition("/")[2] not in expected
     total = sum(count.values())
@@ -34,6 +36,18 @@ def first_calls(side: Side, tasks: Sequence[str]) -> dict[str, Any]:
         "wrong": wrong / judged if judged else None,
         "n_judged": judged,
     }
+
+
+def wrong_calls(side: Side, tasks: Sequence[str]) -> dict[str, Any]:
+    """In how many trials a tool was called that the model was not shown, or with arguments that do not fit its schema.
+
+    `names`: trials by the name of such a tool.
+    """
+    records = [record for task_id in tasks for record in side.by_task[task_id] if record.scored]
+    names = Counter(excerpt.beginning(name, TEXT) for record in records for name in record.unknown_names)
+    counts = {what: sum(getattr(record, what) > 0 for record in records) for what in _WRONG}
+    shares = {what: {"trials": n, "share": n / len(records) if records else None} for what, n in counts.items()}
+    return {"of": len(records), **shares, "names": dict(names.most_common())}
 
 
 def error_texts(a: Side, b: Side, tasks: Sequence[str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from mcptrials.comparison.behaviour import error_texts, first_calls
+from mcptrials.comparison.behaviour import error_texts, first_calls, wrong_calls
 from mcptrials.comparison.conditions import check_conditions, concurrency
 from mcptrials.comparison.flips import task_rows
 from mcptrials.comparison.measures import measure_rows
@@ -103,6 +103,7 @@ def _compared(a: Side, b: Side, allow: Collection[str], question: Question) -> d
         "strata": strata(a, b, tasks, question),
         "measures": measure_rows(a, b, tasks, groups_of(a.tasks, tasks)),
         "first_calls": {"a": first_calls(a, tasks), "b": first_calls(b, tasks)},
+        "wrong_calls": {"a": wrong_calls(a, tasks), "b": wrong_calls(b, tasks)},
         "errors": error_texts(a, b, tasks),
         "tools": tool_changes(a, b),
         "conditions": [each.document() for each in differing],

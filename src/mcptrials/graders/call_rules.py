@@ -24,6 +24,17 @@ def _positions(name: str, given: GradeInput) -> list[int]:
     return [i for i, made in enumerate(given.transcript.calls) if _is(name, made)]
 
 
+def _reached(name: str, given: GradeInput) -> list[int]:
+    """Where the tool itself was called: one that was renamed is not reached by the name that the model cannot see."""
+    calls = given.transcript.calls
+    return [i for i in _positions(name, given) if not calls[i].call.unknown_tool or _worked(calls[i])]
+
+
+def _worked(made: CallMade) -> bool:
+    """Servers may have tools that they do not list."""
+    return made.answer is not None and made.answer.status == "ok"
+
+
 class NoToolCall(UserData):
     """Passes when the model asked for no call at all."""
 
@@ -48,7 +59,7 @@ class RequiredTools(UserData):
         return ()
 
     def grade(self, given: GradeInput) -> Judgement:
-        missing = [name for name in self.tools if not _positions(name, given)]
+        missing = [name for name in self.tools if not _reached(name, given)]
         return Judgement(False, "not_called", f"never called {', '.join(missing)}") if missing else _MATCH
 
 
@@ -80,7 +91,7 @@ class CallOrder(UserData):
     def grade(self, given: GradeInput) -> Judgement:
         last = -1
         for name in self.tools:
-            later = [position for position in _positions(name, given) if position > last]
+            later = [position for position in _reached(name, given) if position > last]
             if not later:
                 return Judgement(False, "out_of_order", f"no call of {name} after position {last + 1}")
             last = later[0]

@@ -5,13 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import anthropic
-import httpx2
 
 from mcptrials.errors import ProviderError, UsageError
 from mcptrials.events import ToolShown
 from mcptrials.models.anthropic_body import anthropic_tools, native_images, system_blocks, turns, with_cache_marks
 from mcptrials.models.anthropic_reply import read_reply
-from mcptrials.models.connection import find_key, http_client
+from mcptrials.models.connection import find_key, unused_client
 from mcptrials.models.exchange import Exchange
 from mcptrials.models.refused import Refused, parameters
 from mcptrials.protocols import Endpoint, Message, Reply
@@ -52,9 +51,8 @@ class AnthropicMessages:
     ) -> None:
         self._name, self._extra_body, self._refused = name, dict(extra_body or {}), Refused()
         key = find_key("Anthropic", "ANTHROPIC_API_KEY", base_url=base_url, api_key=api_key)
-        http = http_client(anthropic.DefaultAsyncHttpxClient, base_url)
-        client = _client(base_url, key.value, headers, http)
-        self._exchange = Exchange(client, http, key, timeout_s)
+        client = _client(base_url, key.value, headers)
+        self._exchange = Exchange(client, key, timeout_s)
         self._endpoint = Endpoint(str(client.base_url).rstrip("/"), name, key.value)
 
     @property
@@ -93,16 +91,14 @@ class AnthropicMessages:
         self._refused.learn(refusal.message, body)
 
 
-def _client(
-    base_url: str | None, key: str, headers: Mapping[str, str] | None, http: httpx2.AsyncClient
-) -> anthropic.AsyncAnthropic:
+def _client(base_url: str | None, key: str, headers: Mapping[str, str] | None) -> anthropic.AsyncAnthropic:
     client = anthropic.AsyncAnthropic(
         api_key=key,
         base_url=(base_url or OWN_ENDPOINT).rstrip("/").removesuffix("/v1"),
         max_retries=0,
         timeout=None,
         default_headers=headers,
-        http_client=http,
+        http_client=unused_client(),
     )
     if base_url:  # the SDK took more of them from the environment: they are Anthropic's business only
         client._custom_headers = dict(headers or {})

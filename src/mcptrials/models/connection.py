@@ -1,11 +1,13 @@
-"""What a connection to a provider is made of: the HTTP client under its SDK, the key, and where that came from."""
+"""What a connection to a provider is made of: the HTTP client, the key, and where that came from."""
 
 import os
 import ssl
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import aiohttp
 import httpx2
 
 from mcptrials.errors import ProviderError, UsageError
@@ -15,6 +17,9 @@ PLACEHOLDER_KEY = "not-needed"
 MAX_CONNECTIONS = 500
 MAX_BODY = 64 << 20
 """Bytes of an answer, unpacked: no model writes so much."""
+MAX_HEADER = 64 << 10
+"""Bytes of one header of an answer."""
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,23 @@ class ApiKey:
 
     value: str
     source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back, unpacked."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def is_good(self) -> bool:
+        return self.status in range(200, 300)
+
+    @property
+    def text(self) -> str:
+        return self.content.decode("utf-8", "replace")
 
 
 def find_key(provider: str, variable: str, *, base_url: str | None, api_key: str | None) -> ApiKey:
@@ -42,39 +64,40 @@ def find_key(provider: str, variable: str, *, base_url: str | None, api_key: str
     return ApiKey(key, "none, since the model has no 'api_key'" if key == PLACEHOLDER_KEY else source)
 
 
-def http_client(make: Callable[..., httpx2.AsyncClient], base_url: str | None) -> httpx2.AsyncClient:
-    """A client without time limits of its own, for many requests at once; `make` is the SDK's own kind."""
-    limits = httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=MAX_CONNECTIONS)
-    url = urlsplit(base_url or "")
-    if url.scheme == "http" and url.hostname in {"127.0.0.1", "localhost", "::1"}:
-        # No proxy reaches this machine's loopback, and certificates, slow to load, have no part in plain HTTP.
-        no_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        return make(timeout=None, limits=limits, trust_env=False, verify=no_tls)
-    return make(timeout=None, limits=limits)
+def unused_client() -> httpx2.AsyncClient:
+    """For an SDK that is only asked what to send: it would make a client that loads certificates, which takes long."""
+    return httpx2.AsyncClient(trust_env=False, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
 
-async def send_bounded(http: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
-    """The whole answer to a request.
+def open_connections() -> aiohttp.ClientSession:
+    """Many at once, without time limits of their own, and without cookies, which would tie trials together."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        max_field_size=MAX_HEADER,
+    )
 
-    Raises:
-        ProviderError: it is too long.
-        httpx2.HTTPError: there is none.
+
+def proxy_for(url: str) -> str | None:
+    """The environment's proxy, by the rules of the standard library; none reaches this machine's loopback."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if host in _LOOPBACK or urllib.request.proxy_bypass(host):
+        return None
+    proxies = urllib.request.getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+async def read_bounded(response: aiohttp.ClientResponse) -> Answer:
+    """Raises:
+    ProviderError: it is too long.
+    aiohttp.ClientError: it breaks off.
     """
-    response = await http.send(request, stream=True)
-    try:
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > MAX_BODY:
-                message = f"the provider's reply is larger than {MAX_BODY >> 20} MiB"
-                raise ProviderError("http", message, status=response.status_code, retryable=True)
-        return httpx2.Response(response.status_code, headers=_decoded(response.headers), content=bytes(body))
-    finally:
-        await response.aclose()
-
-
-def _decoded(headers: httpx2.Headers) -> httpx2.Headers:
-    """The headers of a body that is no longer compressed."""
-    left = httpx2.Headers(headers)
-    left.pop("content-encoding", None)
-    return left
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MAX_BODY:
+            message = f"the provider's reply is larger than {MAX_BODY >> 20} MiB"
+            raise ProviderError("http", message, status=response.status, retryable=True)
+    return Answer(response.status, response.headers, bytes(body))

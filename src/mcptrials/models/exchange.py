@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import aiohttp
 import anyio
-import httpx2
 from anyio import to_thread
 
 from mcptrials import excerpt
 from mcptrials.encoding import LONG, TooDeepError, TooLargeError, dump_text, parse_foreign
 from mcptrials.errors import ProviderError, TrialError, describe
-from mcptrials.models.connection import ApiKey, send_bounded
+from mcptrials.models.connection import Answer, ApiKey, open_connections, proxy_for, read_bounded
 from mcptrials.models.http_failure import failure, hidden_failure
 
 Body = dict[str, Any]
@@ -19,21 +19,21 @@ Body = dict[str, Any]
 class Exchange:
     """The way of request bodies to one provider and back.
 
-    The SDK says where to and with which headers. What it would do besides costs a third of a request's time and is not
+    The SDK says where to and with which headers. What it would do besides costs most of a request's time and is not
     wanted here: to copy, rename and validate what is sent and what comes back.
 
     Args:
         client: the SDK's client, which knows address, headers and key.
-        http: the HTTP client under it.
     """
 
-    def __init__(self, client: Any, http: httpx2.AsyncClient, key: ApiKey, timeout_s: float) -> None:
-        self._http, self._key, self._timeout_s = http, key, timeout_s
+    def __init__(self, client: Any, key: ApiKey, timeout_s: float) -> None:
+        self._key, self._timeout_s = key, timeout_s
         self._base_url = str(client.base_url).rstrip("/")
+        self._proxy = proxy_for(self._base_url)
         wanted = {**client.auth_headers, **client.default_headers}
-        self._headers = httpx2.Headers(http.headers)
         # Values that are no text are the SDK's marks for headers that are left out.
-        self._headers.update({name: value for name, value in wanted.items() if isinstance(value, str)})
+        self._headers = {name: value for name, value in wanted.items() if isinstance(value, str)}
+        self._connections: aiohttp.ClientSession | None = None
 
     async def settle(
         self, path: str, make_body: Callable[[], Body], learn: Callable[[ProviderError, Body], None]
@@ -62,37 +62,44 @@ class Exchange:
         Raises:
             TrialError: the provider refused or failed, or the conversation no longer fits the model.
         """
-        request = httpx2.Request("POST", self._base_url + path, headers=self._headers, content=dump_text(body).encode())
         try:
             with anyio.fail_after(self._timeout_s):
-                response = await send_bounded(self._http, request)
-        except (TimeoutError, httpx2.TimeoutException) as exc:
-            raise ProviderError("timeout", f"no reply within {self._timeout_s:g} s", retryable=True) from exc
-        except (httpx2.HTTPError, httpx2.InvalidURL) as exc:
+                answer = await self._answer(path, dump_text(body).encode())
+        except aiohttp.ClientError as exc:  # some are timeouts of the system's
             raise ProviderError("connection", describe(exc), retryable=True) from exc
-        if not response.is_success:
-            raise self._refused(response)
-        long = len(response.content) > LONG
-        return await to_thread.run_sync(_value, response) if long else _value(response)
+        except TimeoutError as exc:
+            raise ProviderError("timeout", f"no reply within {self._timeout_s:g} s", retryable=True) from exc
+        if not answer.is_good:
+            raise self._refused(answer)
+        long = len(answer.content) > LONG
+        return await to_thread.run_sync(_value, answer) if long else _value(answer)
+
+    async def _answer(self, path: str, body: bytes) -> Answer:
+        if self._connections is None:
+            self._connections = open_connections()
+        url = self._base_url + path
+        async with self._connections.post(url, data=body, headers=self._headers, proxy=self._proxy) as response:
+            return await read_bounded(response)
 
     async def aclose(self) -> None:
-        await self._http.aclose()
+        if self._connections is not None:
+            await self._connections.close()
 
-    def _refused(self, response: httpx2.Response) -> TrialError:
-        found = failure(response.status_code, _error_body(response), response.headers)
+    def _refused(self, answer: Answer) -> TrialError:
+        found = failure(answer.status, _error_body(answer), answer.headers)
         if isinstance(found, ProviderError) and found.cause == "auth":
             return ProviderError("auth", f"{found.message}; the key came from: {self._key.source}", status=found.status)
         return found
 
 
-def _value(response: httpx2.Response) -> Any:
+def _value(answer: Answer) -> Any:
     """The JSON value of a good answer; some gateways send their errors as good answers too."""
     try:
-        value = parse_foreign(response.content)
+        value = parse_foreign(answer.content)
     except ValueError as exc:
-        message = f"the provider's reply {_fault(exc)}: {excerpt.beginning(response.text, 200)!r}"
-        raise ProviderError("http", message, status=response.status_code, retryable=True) from exc
-    if hidden := hidden_failure(value, response.headers):
+        message = f"the provider's reply {_fault(exc)}: {excerpt.beginning(answer.text, 200)!r}"
+        raise ProviderError("http", message, status=answer.status, retryable=True) from exc
+    if hidden := hidden_failure(value, answer.headers):
         raise hidden
     return value
 
@@ -103,8 +110,8 @@ def _fault(exc: ValueError) -> str:
     return "is nested too deeply" if isinstance(exc, TooDeepError) else "is not JSON"
 
 
-def _error_body(response: httpx2.Response) -> Any:
+def _error_body(answer: Answer) -> Any:
     try:
-        return parse_foreign(response.content)
+        return parse_foreign(answer.content)
     except ValueError:
-        return response.text
+        return answer.text

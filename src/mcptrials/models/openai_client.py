@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import openai
 
-from mcptrials.models.connection import find_key, http_client
+from mcptrials.models.connection import find_key, unused_client
 from mcptrials.models.exchange import Exchange
 from mcptrials.protocols import Endpoint
 
@@ -21,16 +21,15 @@ def open_openai(
         UsageError: there is no usable key.
     """
     key = find_key("OpenAI", "OPENAI_API_KEY", base_url=base_url, api_key=api_key)
-    http = http_client(openai.DefaultAsyncHttpxClient, base_url)
     client = openai.AsyncOpenAI(
         api_key=key.value,
         base_url=base_url or OWN_ENDPOINT,
         max_retries=0,
         timeout=None,
         default_headers=headers,
-        http_client=http,
+        http_client=unused_client(),
     )
     if base_url:  # the SDK read these from the environment: they are OpenAI's business only
         client.organization = client.project = client.admin_api_key = None
         client._custom_headers = dict(headers or {})
-    return Exchange(client, http, key, timeout_s), Endpoint(str(client.base_url).rstrip("/"), model, key.value)
+    return Exchange(client, key, timeout_s), Endpoint(str(client.base_url).rstrip("/"), model, key.value)

@@ -20,7 +20,10 @@ Shown = Literal["train", "held_out", "none"]
 """Whose transcripts a page holds: of the training split, of held-out tasks too, or none."""
 MAX_TRIALS = 5_000
 """Rows of trials in the data of a page; the run's folder has all."""
-_COUNTS = ("tool_calls", "tool_errors", "input_tokens", "output_tokens", "duration_ms", "cost_usd")
+_COUNTS = (
+    *("tool_calls", "tool_errors", "unknown_tools", "argument_errors"),
+    *("input_tokens", "output_tokens", "duration_ms", "cost_usd"),
+)
 
 
 @dataclass(frozen=True)

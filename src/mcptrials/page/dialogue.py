@@ -22,7 +22,7 @@ from mcptrials.events import (
     ToolAnswered,
     ToolCalled,
 )
-from mcptrials.record import Record
+from mcptrials.record import NO_SUCH_TOOL, Record
 
 Kind = Literal["user", "model", "reasoning", "call", "result", "error", "answer", "state", "note", "pass", "fail"]
 
@@ -102,7 +102,7 @@ def _reply(event: ModelReply) -> Iterator[Block]:
 
 
 def _call(event: ToolCalled) -> Iterator[Block]:
-    note = " (no such tool)" if event.unknown_tool else ""
+    note = NO_SUCH_TOOL if event.unknown_tool else ""
     arguments = dump_text(event.arguments) if isinstance(event.arguments, dict) else event.raw_arguments
     yield Block("call", f"call {event.tool}{note}", arguments)
     if event.argument_error:

@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcptrials.page.wording import counted, interval, percent, points, points_interval, side_names, some
+from mcptrials.comparison.telling import side_names
+from mcptrials.counting import counted
+from mcptrials.page.wording import some
 from mcptrials.report.cautions import MIN_TASKS
+from mcptrials.shares import interval, percent, points, points_interval
 
 Row = Mapping[str, Any]
 _SCOPES = {"tasks-like-these": "on tasks like these", "these-tasks": "on exactly these tasks"}
@@ -69,9 +72,8 @@ def _limits(summaries: Sequence[Row]) -> list[str]:
             found.append(f"{each['run_id']} is incomplete: {_why_incomplete(each)}")
         if 0 < len({row["task_id"] for row in each["tasks"]}) < MIN_TASKS:
             found.append(f"{each['run_id']}: too few tasks for inference")
-        if each["suspects"]:
-            names = some([suspect["task_id"] for suspect in each["suspects"]])
-            found.append(f"{each['run_id']}: suspect tasks, which no trial passed: {names}")
+        if never := [suspect["task_id"] for suspect in each["suspects"] if suspect["kind"] == "never_passed"]:
+            found.append(f"{each['run_id']}: suspect tasks, which no trial passed: {some(never)}")
         if each["split"] == "held_out":
             found.append(f"{each['run_id']} is on held-out tasks; this look at them is logged")
     return found

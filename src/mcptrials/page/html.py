@@ -10,8 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from mcptrials import excerpt
-from mcptrials.page import figures, wording
+from mcptrials.page import wording
 from mcptrials.page.contents import Contents
+from mcptrials.page.vocabulary import FILTERS, NAMES
 from mcptrials.visible import plain
 
 FOLDED_OVER = 600
@@ -30,22 +31,18 @@ def html_page(contents: Contents) -> str:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {name: getattr(wording, name) for name in _FILTERS} | {"body": _body}
+    environment.filters |= {**FILTERS, "body": _body}
     style, script = (Markup(templates.get_source(environment, name)[0]) for name in ("page.css", "page.js"))  # noqa: S704 - our own
     return environment.get_template("page.html").render(
         data=contents.data,
         reading=contents.reading,
-        figures=figures,
-        wording=wording,
+        **NAMES,
         folded_over=FOLDED_OVER,
         embedded=_embedded(contents.data),
         style=style,
         script=script,
         policy=_policy(style, script),
     )
-
-
-_FILTERS = ("percent", "points", "interval", "duration", "count")
 
 
 def _harmless(value: Any) -> Any:

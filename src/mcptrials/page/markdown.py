@@ -6,8 +6,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from mcptrials import excerpt
-from mcptrials.page import figures, wording
+from mcptrials.page import wording
 from mcptrials.page.contents import Contents
+from mcptrials.page.vocabulary import FILTERS, NAMES
 from mcptrials.visible import one_line
 
 _MARKS = re.compile(r"[\\`*\[<|~$&]|(?<!\w)_|_(?!\w)|^[#>]|^[-+](?=[-\s]|$)|(?<=\d)[.)](?=\s|$)")
@@ -27,9 +28,9 @@ def markdown_page(contents: Contents) -> str:
         keep_trailing_newline=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {name: getattr(wording, name) for name in ("percent", "points", "duration", "count")}
+    environment.filters |= FILTERS
     template = environment.get_template("page.md")
-    return template.render(data=contents.data, reading=contents.reading, figures=figures, wording=wording)
+    return template.render(data=contents.data, reading=contents.reading, **NAMES)
 
 
 def escaped(value: Any) -> str:

@@ -4,20 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcptrials import excerpt
+from mcptrials.comparison.telling import behaviour_lines
 from mcptrials.encoding import dump_text
+from mcptrials.shares import UNKNOWN, points
 
-UNKNOWN = "n/a"
 _READABLE_MS = 100
-_TOLD = 0.005
-"""Shares that differ by less read alike."""
 WORDS = 1_000
 """Characters of a name or a value; only transcripts hold longer texts."""
 ROWS = 50
 """Of a list that servers, models or users can make as long as they like."""
-
-
-def percent(share: float | None) -> str:
-    return UNKNOWN if share is None else f"{100 * share:.1f} %"
 
 
 def whole(share: float) -> str:
@@ -34,11 +29,6 @@ def tenth(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.1f}"
 
 
-def points(share: float | None) -> str:
-    """A difference of two shares, in percentage points."""
-    return UNKNOWN if share is None else f"{100 * share:+.1f}"
-
-
 def tick(share: float) -> str:
     """A difference at an axis."""
     return f"{100 * share:+.0f}" if share else "0"
@@ -46,14 +36,6 @@ def tick(share: float) -> str:
 
 def sentence(line: str) -> str:
     return f"{line[:1].upper()}{line[1:]}."
-
-
-def interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"[{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def points_interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"[{points(low)}, {points(high)}]"
 
 
 def duration(ms: float | None) -> str:
@@ -64,10 +46,6 @@ def duration(ms: float | None) -> str:
 
 def count(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.10g}"
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def measure(name: str, value: float | None) -> str:
@@ -89,29 +67,13 @@ def relative(row: Mapping[str, Any]) -> str:
 
 
 def beside(found: Mapping[str, Any]) -> list[str]:
-    """What else a comparison says, in a sentence each: what trials without a score could change, and first calls."""
-    lines = []
-    worst, first = found["worst_case"], found["first_calls"]
+    """What else a comparison says, in a sentence each: what trials without a score could change, and behaviour."""
+    worst = found["worst_case"]
     ends = [worst[case]["difference"] for case in ("against", "for")]
+    lines = [sentence(line) for line in behaviour_lines(found)]
     if found["a"]["not_scored"] + found["b"]["not_scored"] and None not in ends:
         lines.append(f"With what is not scored against the second, or for it: {points(ends[0])} to {points(ends[1])}.")
-    if None not in (first["a"]["wrong"], first["b"]["wrong"]):
-        shares = [percent(first[side]["wrong"]) for side in ("a", "b")]
-        lines.append(f"First call to no expected tool: {shares[0]} → {shares[1]}.")
-    moved = [
-        f"{name} {percent(before)} → {percent(after)}"
-        for name in dict.fromkeys([*first["a"]["shares"], *first["b"]["shares"]])
-        if abs((after := first["b"]["shares"].get(name, 0.0)) - (before := first["a"]["shares"].get(name, 0.0))) > _TOLD
-    ]
-    return [*lines, f"First calls: {some(moved)}."] if moved else lines
-
-
-def side_names(found: Mapping[str, Any]) -> tuple[str, str]:
-    """What tells the two sides of a comparison apart, and no more."""
-    a, b = found["a"], found["b"]
-    keys = ("variant", "label", "arm") if a["run_id"] == b["run_id"] else ("run_id", "name")
-    key = next((key for key in keys if a[key] != b[key]), "name")
-    return a[key], b[key]
+    return lines
 
 
 def some(names: Sequence[Any], shown: int = 10) -> str:

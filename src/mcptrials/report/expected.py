@@ -40,14 +40,14 @@ def _row(arm: str, task: Task, records: Sequence[Record]) -> dict[str, Any]:
 
 def _precision(task: Task, record: Record) -> float | None:
     """Of the tools called, how many were expected; of none called nothing can be said."""
-    called = set(record.tool_sequence)
+    called = set(record.called)
     hits = sum(any(same_tool(name, tool) for name in task.expected_tools) for tool in called)
     return hits / len(called) if called else None
 
 
 def _recall(task: Task, record: Record) -> float:
     """Of the tools expected, how many were called."""
-    called = set(record.tool_sequence)
+    called = set(record.called)
     expected = set(task.expected_tools)
     return sum(any(same_tool(name, tool) for tool in called) for name in expected) / len(expected)
 
@@ -64,7 +64,7 @@ def _table(arm: str, tasks: Mapping[str, Task], records: Sequence[Record]) -> li
     for record in records:
         for expected in dict.fromkeys(tasks[record.task_id].expected_tools):
             trials[expected] += 1
-            called.setdefault(expected, Counter()).update(set(record.tool_sequence))
+            called.setdefault(expected, Counter()).update(set(record.called))
     return [
         {"arm": arm, "expected": expected, "trials": trials[expected], "called": dict(counts.most_common())}
         for expected, counts in called.items()

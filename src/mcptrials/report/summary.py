@@ -227,7 +227,7 @@ def _totals(records: Sequence[Record]) -> dict[str, Any]:
         values = [getattr(record, name) for record in records if record.reply_hash is not None]
         return None if not values or any(value is None for value in values) else sum(values)
 
-    names = ("tool_calls", "tool_errors", "protocol_errors", "contract_violations")
+    names = ("tool_calls", "tool_errors", "protocol_errors", "unknown_tools", "argument_errors", "contract_violations")
     tokens = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
     durations = [record.duration_ms for record in records if record.duration_ms is not None]
     return {

@@ -1,6 +1,7 @@
 """Numbers per tool: how often it was called, how often it failed, how long it took, how much it said."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from statistics import median, quantiles
 from typing import Any
 
@@ -12,7 +13,8 @@ from mcptrials.transcript import CallMade
 
 def tool_rows(run: Run, records: Sequence[Record]) -> tuple[list[dict[str, Any]], list[str]]:
     """One row per arm and tool, most called first; and the transcripts that should be there but cannot be read."""
-    calls: dict[tuple[str, str], list[CallMade]] = {}
+    calls: dict[_Key, list[CallMade]] = {}
+    trials: Counter[_Key] = Counter()
     unreadable = []
     for record in records:
         if record.tool_calls:
@@ -22,12 +24,30 @@ def tool_rows(run: Run, records: Sequence[Record]) -> tuple[list[dict[str, Any]]
                 unreadable.append(record.transcript)
                 continue
             for made in found:
-                calls.setdefault((record.arm, made.call.tool), []).append(made)
-    rows = [_row(arm, name, made) for (arm, name), made in calls.items()]
+                calls.setdefault(_key(record, made), []).append(made)
+            trials.update({_key(record, made) for made in found})
+    owners = {(server, tool) for _, server, tool, unknown in calls if not unknown}
+    several = Counter(tool for _, tool in owners)
+    rows = [_row(_name(key, several), key[0], made) | {"trials": trials[key]} for key, made in calls.items()]
     return sorted(rows, key=lambda row: (-row["calls"], row["name"])), unreadable
 
 
-def _row(arm: str, name: str, made: Sequence[CallMade]) -> dict[str, Any]:
+_Key = tuple[str, str | None, str, bool]
+"""Arm, server, tool, and whether the model was shown none of that name, which a renamed tool may have."""
+
+
+def _key(record: Record, made: CallMade) -> _Key:
+    unknown = made.call.unknown_tool
+    return record.arm, None if unknown else made.call.server, made.call.tool, unknown
+
+
+def _name(key: _Key, servers: Mapping[str, int]) -> str:
+    """A tool's name, with its server's where several have one of that name."""
+    _, server, tool, unknown = key
+    return f"{server}/{tool}" if servers[tool] > 1 and not unknown else tool
+
+
+def _row(name: str, arm: str, made: Sequence[CallMade]) -> dict[str, Any]:
     answers = [each.answer for each in made if each.answer]
     times = [answer.ms for answer in answers if answer.status in ("ok", "tool_error", "protocol_error")]
     shown = [len(answer.shown) for answer in answers if answer.status == "ok"]
@@ -35,6 +55,7 @@ def _row(arm: str, name: str, made: Sequence[CallMade]) -> dict[str, Any]:
         "name": name,
         "arm": arm,
         "calls": len(made),
+        "sent": sum(each.sent for each in made),
         "errors": sum(answer.status != "ok" for answer in answers),
         "tool_errors": sum(answer.status == "tool_error" for answer in answers),
         "argument_errors": sum(each.call.argument_error is not None for each in made),

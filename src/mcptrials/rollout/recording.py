@@ -103,6 +103,7 @@ def _calls(transcript: Transcript, *, several: bool) -> dict[str, Any]:
         "tool_errors": sum(answer.status == "tool_error" for answer in answers),
         "protocol_errors": sum(answer.status == "protocol_error" for answer in answers),
         "unknown_tools": sum(each.call.unknown_tool for each in made),
+        "unknown_at": tuple(at for at, each in enumerate(made) if each.call.unknown_tool),
         "argument_errors": sum(each.call.argument_error is not None for each in made),
         "tool_sequence": tuple(names),
         "contract_violations": len(transcript.violations),

@@ -11,6 +11,10 @@ from mcptrials.project import ServerConfig
 _DATABASE = re.compile(r"^sqlite:|\.(db|db3|sqlite|sqlite3|duckdb)$", re.IGNORECASE)
 
 
+WORTH_S = 0.25
+"""Seconds that a start takes for a server to be started ahead by default."""
+
+
 @dataclass(frozen=True, slots=True)
 class Apart:
     """What the environments of a run's tasks tell of that."""
@@ -32,23 +36,32 @@ class Apart:
         what = "trials run one at a time, since they share state outside their directories"
         return f"{what}: {self.shared[0]}"
 
-    def ahead(self, servers: Mapping[str, ServerConfig], concurrency: int) -> frozenset[str]:
-        """The servers to be started before the trial that will use them.
-
-        By default only where trials overlap anyway: a place is made, and a server closed, while another trial runs.
-
-        Raises:
-            UsageError: one is asked for that would see the state of other trials.
+    def refuse_ahead(self, servers: Mapping[str, ServerConfig]) -> None:
+        """Raises:
+        UsageError: one is asked to be started ahead that would see the state of other trials.
         """
         for name, config in servers.items():
             if config.isolation == "spare" and self.shared:
                 what = f"it would start while another trial uses the state that they share: {self.shared[0]}"
                 raise UsageError(what, where=f"servers.{name}.isolation", hint="keep that in {trial_dir}, or use spawn")
+
+    def ahead(
+        self, servers: Mapping[str, ServerConfig], start_s: Mapping[str, float], concurrency: int
+    ) -> frozenset[str]:
+        """The servers to be started before the trial that will use them.
+
+        By default only where trials overlap anyway: a place is made, and a server closed, while another trial runs.
+        And only those whose start is worth the 3 ms of CPU that it takes to have one ready.
+
+        Args:
+            start_s: how long each took to start.
+        """
         safe = concurrency > 1 and self.resets_apart and not self.shared
         return frozenset(
             name
             for name, config in servers.items()
-            if config.isolation == "spare" or (config.isolation == "auto" and safe and _is_own(config))
+            if config.isolation == "spare"
+            or (config.isolation == "auto" and safe and _is_own(config) and start_s[name] >= WORTH_S)
         )
 
 

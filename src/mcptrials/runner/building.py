@@ -205,7 +205,7 @@ class Workshop:
             UsageError: one does not start, or lists tools that no client can use.
         """
         configs = self.project.config.servers_of(variant)
-        self._apart.ahead(configs, self.slots().total)
+        self._apart.refuse_ahead(configs)
         self._listener.notice(f"starting {', '.join(configs) or 'no server'} ({variant})")
         environment = self._environments[self.suite.tasks[0].id]
         servers = self._servers[variant] = await self._maker.make(configs)
@@ -344,13 +344,17 @@ class Workshop:
                 pause=pauses[_key(model)],
                 settings=model.settings,
                 dialect=model.dialect,
-                ahead=self._apart.ahead(self.project.config.servers_of(arm.variant), self.slots().total),
+                ahead=self._ahead(arm.variant),
                 overrides=self.project.overrides_of(arm.variant),
                 **self._connected(arm.variant),
             )
             for arm_id, (arm, model, host) in self.project.arms().items()
             if _key(model) in self._models
         }
+
+    def _ahead(self, variant: str) -> frozenset[str]:
+        start_s = {name: each.start_s for name, each in self.facts[variant].items()}
+        return self._apart.ahead(self.project.config.servers_of(variant), start_s, self.slots().total)
 
     def _connected(self, variant: str) -> dict[str, Any]:
         """What an arm has of its variant."""

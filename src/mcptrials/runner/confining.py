@@ -5,8 +5,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
+from mcptrials import lineage
 from mcptrials.environment import TrialPlaces
 from mcptrials.errors import UsageError
 from mcptrials.project import Project, ServerConfig
@@ -17,6 +19,7 @@ from mcptrials.runner.preflight import no_wire
 from mcptrials.servers import landlock
 from mcptrials.servers.confinement import Confined, Confinement, Start, find_program, tasks_of_user
 from mcptrials.servers.container import Container
+from mcptrials.servers.headcount import Headcount
 from mcptrials.servers.reach import reach
 from mcptrials.servers.sandbox import Sandbox
 from mcptrials.servers.software import STORES, named_paths, software_of
@@ -34,6 +37,7 @@ class Confiner:
     def __init__(self, project: Project, places: TrialPlaces) -> None:
         self._project, self._places = project, places
         self._abi, self._used = landlock.abi(), tasks_of_user()
+        self._headcount = Headcount(partial(lineage.count_descents, places.root))
         # Paths with {trial_dir} are of no trial yet, and so are not there.
         self._place = Place(places.root / "trial", project.dir, no_wire)
 
@@ -55,7 +59,7 @@ class Confiner:
         if box.mode == "landlock" and self._abi < landlock.MIN_ABI:
             raise UsageError(f"{_lacking(self._abi)}", where=where, hint="use 'auto' for limits only, or a container")
         if self._abi < landlock.MIN_ABI:
-            return Confined(box, 0, used=self._used)
+            return Confined(box, 0, used=self._used, headcount=self._headcount)
         program, args = (launch.command, launch.args) if launch else (config.command, config.args)
         return self._landlocked(config, box, [program, *args], (read, write))
 
@@ -84,7 +88,7 @@ class Confiner:
         runner = Path(argv[0]).name if is_package_runner(argv[0], argv[1:]) else ""
         caches = tuple(path for each in _CACHES.get(runner, ()) if (path := home / each).is_dir())
         within = reach(folders, self._hidden([program, *named]), named)
-        return Confined(box, self._abi, within, (*write, *caches), self._used)
+        return Confined(box, self._abi, within, (*write, *caches), self._used, self._headcount)
 
     def _hidden(self, needed: Sequence[Path]) -> tuple[Path, ...]:
         """What of the evaluation is no server's to read: answers above all. What stands beside them is hidden too, if a

@@ -2,9 +2,10 @@
 
 import inspect
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -57,6 +58,8 @@ class ServerFacts:
     """What of its sandbox is in force; None: nothing."""
     fork: Mapping[str, Any] | None = None
     """What was imported before its processes are forked; None: they are not."""
+    start_s: float = 0.0
+    """From its start to the list of its tools."""
 
 
 class NoWire:
@@ -149,13 +152,13 @@ async def try_servers(
         await environment.prepare(place)
         async with AsyncExitStack() as stack:
             for name, server in servers.items():
-                tried = configs[name]
+                tried, began_s = configs[name], time.monotonic()
                 channel = await stack.enter_async_context(server.open(place))
                 hooks, client = SessionHooks(unheard, unheard), Client(tried.client_policy, place.trial_dir)
                 session = await stack.enter_async_context(
                     open_session(name, channel, hooks, era=tried.era, connect_s=connect_s, client=client)
                 )
-                facts[name] = _facts(session)
+                facts[name] = replace(_facts(session), start_s=time.monotonic() - began_s)
     except TrialError as exc:
         raise UsageError(exc.message, hint=_server_hint(exc, tried)) from exc
     finally:

@@ -20,6 +20,7 @@ from mcptrials.redaction import Redactor
 from mcptrials.rollout import Bench, run_trial
 from mcptrials.rollout.spares import Spares
 from mcptrials.runner.building import Workshop
+from mcptrials.runner.children import waiting_without_threads
 from mcptrials.runner.descriptors import provide_descriptors
 from mcptrials.runner.manifest import check_same, check_same_servers, make_manifest, with_servers
 from mcptrials.runner.options import Listener, RunOptions, Silent
@@ -35,6 +36,9 @@ from mcptrials.store import Run, RunWriter, find_run, log_look
 from mcptrials.store.writer import new_run_id, refuse_run_folder
 from mcptrials.trial import Trial
 
+_YOUNG = 10_000
+"""New objects before a walk for garbage; Python's 700 are made and gone many times in a trial."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
@@ -47,7 +51,8 @@ class RunResult:
 
 def run(project: Project, options: RunOptions | None = None, listener: Listener | None = None) -> RunResult:
     """Runs a project's suite; the blocking form of `run_async`."""
-    return anyio.run(run_async, project, options, listener)
+    with waiting_without_threads():
+        return anyio.run(run_async, project, options, listener)
 
 
 async def run_async(project: Project, options: RunOptions | None = None, listener: Listener | None = None) -> RunResult:
@@ -210,10 +215,13 @@ async def _run_trials(
 @contextmanager
 def _settled() -> Iterator[None]:
     """What is loaded by now stays for the run: to walk it for garbage again and again costs 1 ms a trial."""
+    thresholds = gc.get_threshold()
     gc.freeze()
+    gc.set_threshold(_YOUNG, *thresholds[1:])
     try:
         yield
     finally:
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
 
 

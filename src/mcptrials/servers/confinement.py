@@ -4,15 +4,17 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from mcptrials import lineage
 from mcptrials.protocols import Place
 from mcptrials.servers import landlock
+from mcptrials.servers.headcount import Headcount
 from mcptrials.servers.reach import NOWHERE, Reach
 from mcptrials.servers.sandbox import MIB, Sandbox
 from mcptrials.servers.software import DEVICES, SYSTEM
@@ -56,6 +58,10 @@ class Confinement(Protocol):
         """
         ...
 
+    def bounded(self, pid: int, end: Callable[[], object]) -> AbstractContextManager[None]:
+        """Calls `end` when the process runs more processes than it may, for as long as the context lasts."""
+        ...
+
     def end(self, place: Place) -> None:
         """Ends what would outlive the process that was started."""
         ...
@@ -79,7 +85,7 @@ class Confinement(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Confined:
     """Limits, and on kernels with Landlock the files that are within reach."""
 
@@ -90,6 +96,8 @@ class Confined:
     write: tuple[Path, ...] = ()
     used: int = 0
     """Processes and threads of this user before the first server was started."""
+    headcount: Headcount | None = None
+    """Of all servers of the run."""
 
     @contextmanager
     def launch(self, start: Start, place: Place) -> Iterator[Start]:
@@ -117,11 +125,22 @@ class Confined:
     def _ruleset(self, place: Place, program: Path) -> Any:
         if not self.abi:
             return nullcontext(-1)
+        own = ((program, landlock.READ), (place.trial_dir, landlock.all_rights(self.abi)))
+        return landlock.ruleset(self.abi, (*self._rules, *own))
+
+    @cached_property
+    def _rules(self) -> tuple[landlock.Rule, ...]:
+        """Those of all trials."""
         everything = landlock.all_rights(self.abi)
-        rules = [(path, landlock.READ) for path in (*SYSTEM, *self.reach.whole, program)]
+        rules = [(path, landlock.READ) for path in (*SYSTEM, *self.reach.whole)]
         rules += [(path, landlock.LIST) for path in self.reach.names]
-        rules += [(path, everything) for path in (*DEVICES, *self.write, place.trial_dir)]
-        return landlock.ruleset(self.abi, rules)
+        rules += [(path, everything) for path in (*DEVICES, *self.write)]
+        return landlock.fewest(rules)
+
+    def bounded(self, pid: int, end: Callable[[], object]) -> AbstractContextManager[None]:
+        if self.headcount is None or self.sandbox.processes is None:
+            return nullcontext()
+        return self.headcount.bounded(pid, self.sandbox.processes, end)
 
     def _limits(self) -> Iterator[tuple[int, int, int]]:
         """RLIMIT_DATA rather than RLIMIT_AS: Node, Go and Java reserve far more addresses than they use."""

@@ -1,19 +1,50 @@
-"""Headcount: how many processes a server runs with all that it started, looked at now and then.
+"""Headcount: how many processes each server runs with all that it started, looked at now and then.
 
 RLIMIT_NPROC cannot bound that: it counts whatever the user runs, and root has none.
 """
 
-from collections.abc import Callable
-
-import anyio
-from anyio import to_thread
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 LOOK_S = 0.5
 
 
-async def watch(count: Callable[[], int], most: int, end: Callable[[], None]) -> None:
-    """Calls `end` when there are more than `most`, and again as long as there are."""
-    while True:
-        await anyio.sleep(LOOK_S)
-        if await to_thread.run_sync(count) > most:
-            await to_thread.run_sync(end)
+class Headcount:
+    """One look for all servers of a run, in a thread of its own that lives as long as there is any."""
+
+    def __init__(self, count: Callable[[], Mapping[int, int]]) -> None:
+        """Args:
+        count: how many processes run, by the process that all of them descend from.
+        """
+        self._count = count
+        self._bounds: dict[int, tuple[int, Callable[[], object]]] = {}
+        self._lock, self._looking = threading.Lock(), False
+
+    @contextmanager
+    def bounded(self, pid: int, most: int, end: Callable[[], object]) -> Iterator[None]:
+        """Calls `end` when a process is more than so many with all that it started, and again as long as it is."""
+        with self._lock:
+            self._bounds[pid] = (most, end)
+            if not self._looking:
+                self._looking = True
+                threading.Thread(target=self._look, name="headcount", daemon=True).start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._bounds[pid]
+
+    def _look(self) -> None:
+        while bounds := self._after_a_while():
+            counts = self._count()
+            for pid, (most, end) in bounds.items():
+                if counts.get(pid, 0) > most:
+                    end()
+
+    def _after_a_while(self) -> dict[int, tuple[int, Callable[[], object]]]:
+        time.sleep(LOOK_S)
+        with self._lock:
+            self._looking = bool(self._bounds)
+            return dict(self._bounds)

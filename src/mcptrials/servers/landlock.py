@@ -5,6 +5,7 @@ A ruleset is made here, in our process, and enforced by `launcher` in the child,
 
 import ctypes
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,10 @@ _SCOPES = {6: 0b11}
 """Abstract sockets and signals: none to what runs outside."""
 
 
+Rule = tuple[Path, int]
+"""Rights on a path and all beneath it."""
+
+
 class _Ruleset(ctypes.Structure):
     _fields_ = [("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64)]
 
@@ -49,8 +54,22 @@ def all_rights(version: int) -> int:
     return sum(bits for since, bits in _KNOWN.items() if since <= version)
 
 
+def fewest(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Rules that grant the same: those of paths that are there and of which nothing above grants as much."""
+    granted: dict[Path, int] = {}
+    for path, rights in rules:
+        with suppress(OSError, RuntimeError):  # a loop of links
+            real = path.resolve(strict=True)
+            granted[real] = granted.get(real, 0) | rights
+    return tuple(
+        (path, rights)
+        for path, rights in granted.items()
+        if not any(rights & ~granted.get(above, 0) == 0 for above in path.parents)
+    )
+
+
 @contextmanager
-def ruleset(version: int, rules: Iterable[tuple[Path, int]]) -> Iterator[int]:
+def ruleset(version: int, rules: Iterable[Rule]) -> Iterator[int]:
     """The descriptor of a ruleset that grants rights on paths and all beneath them, of those that are there.
 
     Raises:
@@ -72,7 +91,7 @@ def ruleset(version: int, rules: Iterable[tuple[Path, int]]) -> Iterator[int]:
 def _grant(descriptor: int, path: Path, rights: int) -> None:
     parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
-        if not os.path.isdir(f"/proc/self/fd/{parent}"):  # noqa: PTH112 - of what was opened, not of what the path is now
+        if not stat.S_ISDIR(os.fstat(parent).st_mode):
             rights &= _OF_A_FILE
         if rights:
             rule = _Beneath(rights, parent)

@@ -5,7 +5,13 @@ import os
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    closing,
+    nullcontext,
+)
 from functools import partial
 from pathlib import Path
 
@@ -16,18 +22,18 @@ from mcptrials import lineage
 from mcptrials.errors import HarnessError, ServerError, boundary
 from mcptrials.frozen import Frozen
 from mcptrials.protocols import Place
-from mcptrials.servers import headcount
 from mcptrials.servers.background import background
 from mcptrials.servers.channel import Child, StdioChannel
 from mcptrials.servers.confinement import Confinement, Start
 from mcptrials.servers.overstepped import Overstepped
 
 _HOME = ".home"
+_LOCAL = ".local"
 _XDG = {
     "XDG_CONFIG_HOME": ".config",
     "XDG_CACHE_HOME": ".cache",
-    "XDG_DATA_HOME": ".local/share",
-    "XDG_STATE_HOME": ".local/state",
+    "XDG_DATA_HOME": f"{_LOCAL}/share",
+    "XDG_STATE_HOME": f"{_LOCAL}/state",
     "XDG_RUNTIME_DIR": ".run",
 }
 """Where programs keep what is theirs, as freedesktop.org's specification names it; all of it is the trial's."""
@@ -87,10 +93,10 @@ class StdioServer(Frozen):
             channel = StdioChannel(process, wire, partial(self._end, place, end_descent), overstepped.limit)
             async with background() as tasks:
                 tasks.start_soon(channel.drain_stderr)
-                tasks.start_soon(self._watch, process.pid, root, overstepped)
                 tasks.start_soon(channel.notice_end)
                 try:
-                    yield channel
+                    with self._bounded(process.pid, root, overstepped):
+                        yield channel
                 finally:
                     with anyio.CancelScope(shield=True):
                         await channel.close()
@@ -101,17 +107,14 @@ class StdioServer(Frozen):
             self.confinement.end(place)
         return ended
 
-    async def _watch(self, pid: int, root: Path, overstepped: Overstepped) -> None:
+    def _bounded(self, pid: int, root: Path, overstepped: Overstepped) -> AbstractContextManager[None]:
         """A server that runs more processes than it may is ended with all of them."""
-        box = overstepped.sandbox
-        if box is None or box.processes is None or box.mode == "container":
-            return
 
         def end() -> None:
             overstepped.too_many = True
             lineage.end_marked(pid, root)
 
-        await headcount.watch(partial(lineage.count_descent, pid, root), box.processes, end)
+        return self.confinement.bounded(pid, end) if self.confinement else nullcontext()
 
     async def _begun(self, place: Place, temporary: Path, begin: Callable[[Start], Awaitable[Child]]) -> Child:
         start = self.start(place, temporary)
@@ -160,7 +163,6 @@ class StdioServer(Frozen):
 def make_dirs(place: Place) -> Path:
     """A home, and a directory for the temporary files of one server, which also marks what it starts."""
     home = place.trial_dir / _HOME
-    home.mkdir(exist_ok=True)
-    for folder in _XDG.values():
-        (home / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in ("", _LOCAL, *_XDG.values()):
+        (home / folder).mkdir(mode=0o700, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=".tmp-", dir=place.trial_dir))

@@ -13,7 +13,6 @@ from mcptrials.errors import UsageError, describe
 from mcptrials.events import Event, parse_event
 from mcptrials.matrix import first_scored, plan
 from mcptrials.record import SCHEMA_VERSION, Record
-from mcptrials.source import nearest
 from mcptrials.store.disk import read_regular
 from mcptrials.store.grades import chosen_grades, read_grades
 from mcptrials.task import MAX_TRIALS, Split, Task
@@ -209,30 +208,3 @@ def _events(path: Path, beginning: bytes = b"") -> Iterator[Event]:
 def _writer_number(path: Path) -> tuple[int, str]:
     digits = path.stem.lstrip("w")
     return (int(digits) if digits.isdecimal() else 0, path.stem)
-
-
-def find_run(runs_dir: Path, name: str | None) -> Run:
-    """A run by path or id; without a name the newest.
-
-    Raises:
-        UsageError: there is none.
-    """
-    try:
-        return _find_run(runs_dir, name)
-    except (OSError, ValueError) as exc:
-        what = f"runs cannot be looked for: {getattr(exc, 'strerror', None) or exc}"
-        raise UsageError(what, where=str(runs_dir), hint="check the name, and 'runs' in the project file") from exc
-
-
-def _find_run(runs_dir: Path, name: str | None) -> Run:
-    if name is None:
-        folders = [path.parent for path in runs_dir.glob("*/manifest.json")]
-        if not folders:
-            raise UsageError("there is no run yet", where=str(runs_dir), hint="start one: mcptrials run")
-        return Run.load(max(folders, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns))
-    for folder in (Path(name), runs_dir / name):
-        if (folder / "manifest.json").exists():
-            return Run.load(folder)
-    known = [path.parent.name for path in runs_dir.glob("*/manifest.json")]
-    hint = nearest(Path(name).name, known) or "start one: mcptrials run"
-    raise UsageError(f"there is no run {name!r}", where=str(runs_dir), hint=hint)
