@@ -217,6 +217,13 @@ async def test_a_script_ends_as_in_a_started_process(world: World) -> None:
     assert await ways_to_end(world, "fork", *args) == await ways_to_end(world, "spawn", *args)
 
 
+async def test_what_was_written_but_not_closed_is_in_its_file_when_a_process_has_ended(world: World) -> None:
+    source = "import json\nheld = open('one', 'w'); held.write('1')\njson.held = open('two', 'w'); json.held.write('2')"
+    server, place = await world.server(source, cwd="{trial_dir}", args=["{project_dir}/server.py"]), world.place()
+    assert (await lines(server, place))[1].exit_code == 0
+    assert [(place.trial_dir / name).read_text() for name in ("one", "two")] == ["1", "2"]
+
+
 @pytest.mark.parametrize("module", ["raises", "missing"])
 async def test_a_module_ends_as_in_a_started_process(module: str, world: World) -> None:
     (world.folder / "raises.py").write_text("def f(): raise KeyError('k')\nf()")

@@ -4,9 +4,11 @@ A child process's own program, run by the server's interpreter, which need not h
 stands as one JSON object in its last argument; requests come as descriptors over the socket that this names.
 """
 
+import atexit
 import ctypes
 import gc
 import importlib.machinery
+import io
 import json
 import os
 import runpy
@@ -185,7 +187,23 @@ def _run_script(name: str, main: types.ModuleType) -> None:
     exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 - it is the server
 
 
+def _leave(ahead: list[types.ModuleType]) -> None:
+    """The last thing that a forked process does but for destroying what is its own: to destroy what was imported ahead,
+    which writes to most of the memory that it shares, took half of its time. What that may hold of files is written."""
+    for each in gc.get_objects():  # of those that are not frozen
+        if issubclass(type(each), io.IOBase):
+            with suppress(Exception):
+                each.flush()
+    ours = {*map(id, ahead)}
+    for name, module in [*sys.modules.items()]:
+        if id(module) in ours and name not in ("sys", "builtins"):
+            del sys.modules[name]
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(ahead))
+
+
 def main(order: Mapping[str, Any]) -> None:
+    ahead: list[types.ModuleType] = []
+    atexit.register(_leave, ahead)  # what was registered first is called last
     umask = os.umask(0o77)
     os.umask(umask)
     files = getrlimit(RLIMIT_NOFILE)
@@ -205,6 +223,7 @@ def main(order: Mapping[str, Any]) -> None:
     finally:
         control.sendall(json.dumps(said).encode() + b"\n")
     gc.disable()
+    ahead += sys.modules.values()
     asked = serve(control)
     try:
         become(asked, plain, launcher)
