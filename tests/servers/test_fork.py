@@ -368,6 +368,8 @@ async def test_a_fork_server_that_hangs_holds_up_no_trial_for_ever(
          "start()", r"what is imported ahead starts threads \(busy\)"),
         (["beside"], "raise SystemExit('gone')", "SystemExit: gone"),
         (["beside"], "import os; os._exit(1)", "ended at its start"),
+        (["beside"], "import os, stat\nfor each in range(3, 30):\n  try: stat.S_ISSOCK(os.fstat(each).st_mode) and "
+         "os.write(each, b'x' * 99 + b'\\n')\n  except OSError: pass", "does not answer, since what it imports"),
     ],
 )  # fmt: skip
 async def test_what_cannot_be_imported_ahead_ends_a_run_before_it_begins(

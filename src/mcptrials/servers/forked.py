@@ -126,10 +126,14 @@ class _ForkServer:
                 answer += chunk
         if limit.cancelled_caught:
             raise self.failure(f"did not finish its imports within {_START_S:g} s; {_INSTEAD}")
-        told = json.loads(answer)
-        if "refused" in told:
-            raise self.failure(f"cannot be used: {excerpt.beginning(str(told['refused'][0]), _SHOWN)}; {_INSTEAD}")
-        self.preloaded = tuple(map(str, told["ready"]))
+        match _parsed(answer):
+            case {"ready": [*modules]}:
+                self.preloaded = tuple(map(str, modules))
+            case {"refused": str(why)}:
+                what = f"its fork server cannot be used: {excerpt.beginning(why, _SHOWN)}"
+                raise ServerError("server_start", f"server {self._name!r}: {what}; {_INSTEAD}")
+            case _:
+                raise self.failure(f"does not answer, since what it imports writes in its place; {_INSTEAD}")
 
     async def fork(self, asked: Mapping[str, Any], ruleset: int, root: Path) -> ForkedProcess:
         """Raises:
@@ -200,6 +204,13 @@ class _ForkServer:
         for stream in (self._process.stdout, self._process.stderr, self._said):
             if stream:
                 stream.close()
+
+
+def _parsed(answer: bytes) -> Any:
+    try:
+        return json.loads(answer)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _begin(plain: StdioServer, preload: Sequence[str] | None, place: Place, temporary: Path) -> _ForkServer:

@@ -216,9 +216,9 @@ def main(order: Mapping[str, Any]) -> None:
     for number in (1, 2):  # since they began as pipes, as those of a server do, Python's streams take them for such
         os.dup2(order["said"], number)
     try:
-        said = {"ready": prepare(order)}
+        said: dict[str, Any] = {"ready": prepare(order)}
     except BaseException as exc:
-        said = {"refused": [f"{type(exc).__name__}: {exc}"]}
+        said = {"refused": f"{type(exc).__name__}: {exc}"}
         raise
     finally:
         control.sendall(json.dumps(said).encode() + b"\n")
