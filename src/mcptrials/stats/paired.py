@@ -7,10 +7,11 @@ from statistics import StatisticsError, correlation, fmean
 from typing import Literal
 
 from mcptrials.stats.interval import Interval, all_pass_bound
-from mcptrials.stats.permutation import Pair, permutation_interval, permutation_p, smallest_p
+from mcptrials.stats.permutation import Pair, deal, permutation_p, smallest_p
 from mcptrials.stats.quantile import t_quantile, t_tail
-from mcptrials.stats.rate import Estimate, Scope, checked_scope, checked_trials, estimate
+from mcptrials.stats.rate import Scope, checked_scope, checked_trials, estimate
 from mcptrials.stats.sign_flip import sign_flip_interval, sign_flip_p
+from mcptrials.stats.stratified import stratified_interval
 from mcptrials.stats.task_mean import average_tasks
 
 Verdict = Literal["better", "worse", "equivalent", "inconclusive"]
@@ -86,7 +87,7 @@ def compare_paired(
     d_i = mean_bi - mean_ai; the difference is the mean of d_i over the common tasks (trials are not paired).
     `tasks-like-these`: SE and df of `average_tasks` on d_i; `p_exact` of `sign_flip_p`, flipping whole groups; the
     interval inverts that very test. `these-tasks`: SE = sqrt(sum_i s_ai^2/K_ai + s_bi^2/K_bi)/n; `permutation_p` with
-    `permutation_interval`. Better or worse when `p_exact` <= 5 %. With a `margin`, equivalent when two one-sided tests
+    `stratified_interval`. Better or worse when `p_exact` <= 5 %. With a `margin`, equivalent when two one-sided tests
     at 5 % each (the 90 % interval) keep the difference within it and there are tasks enough for an unseen kind of task
     to be rarer than the margin. Where no task changed, the interval says how many tasks could differ unseen.
     Source: Miller 2024, arXiv:2411.00640, section 4; see the named functions; Schuirmann 1987 (J. Pharmacokinetics and
@@ -190,30 +191,12 @@ def _for_these_tasks(found: PairedComparison, data: _Data) -> PairedComparison:
     a = {task_id: pair[0] for task_id, pair in zip(data.task_ids, data.pairs, strict=True)}
     b = {task_id: pair[1] for task_id, pair in zip(data.task_ids, data.pairs, strict=True)}
     estimates = estimate(a, scope="these-tasks"), estimate(b, scope="these-tasks")
-    p = permutation_p(data.pairs)
-    low, high = _beside_zero(_permutation_interval(data.pairs, p, estimates, ALPHA), p, found.difference)
+    dealing = deal(data.pairs)
+    p = permutation_p(data.pairs, dealing)
+    low, high = _beside_zero(stratified_interval(data.pairs, dealing, ALPHA), p, found.difference)
     errors = [each.se for each in estimates if each.se is not None]
     se = math.hypot(*errors) if len(errors) == len(estimates) else None
     return replace(found, p_exact=p, ci_low=low, ci_high=high, se=se)
-
-
-def _permutation_interval(
-    pairs: Sequence[Pair], p: float, estimates: tuple[Estimate, Estimate], alpha: float
-) -> Interval:
-    if any(len({*a, *b}) > 1 for a, b in pairs):
-        return permutation_interval(pairs, p, alpha)
-    return _newcombe(*estimates)
-
-
-def _newcombe(a: Estimate, b: Estimate) -> Interval:
-    """The interval of a difference from those of both sides (Newcombe 1998, Statistics in Medicine 17, method 10)."""
-    mean_a, low_a, high_a = a.mean or 0.0, a.ci_low or 0.0, a.ci_high or 0.0
-    mean_b, low_b, high_b = b.mean or 0.0, b.ci_low or 0.0, b.ci_high or 0.0
-    difference = mean_b - mean_a
-    return Interval(
-        difference - math.hypot(mean_b - low_b, high_a - mean_a),
-        difference + math.hypot(high_b - mean_b, mean_a - low_a),
-    )
 
 
 def _beside_zero(interval: Interval, p: float, difference: float) -> Interval:
@@ -242,15 +225,11 @@ def _within(found: PairedComparison, data: _Data, margin: float) -> bool:
     if found.p_exact is None:
         return False
     if found.scope == "these-tasks":
-        low, high = permutation_interval(data.pairs, found.p_exact, 2 * ALPHA) if found.n_changed else _ends(found)
+        low, high = stratified_interval(data.pairs, deal(data.pairs), 2 * ALPHA)
         return -margin < low and high < margin
     low, high = _sign_flip_interval(*data.units, 2 * ALPHA)
     # Tasks that differ wholly but are rare may all be missing from a small suite, whatever the trials say.
     return -margin < low and high < margin and all_pass_bound(found.n_groups) <= margin
-
-
-def _ends(found: PairedComparison) -> tuple[float, float]:
-    return found.ci_low or 0.0, found.ci_high or 0.0
 
 
 def _why_inconclusive(found: PairedComparison, data: _Data) -> str:
