@@ -112,8 +112,11 @@ def _compared(a: Side, b: Side, allow: Collection[str], question: Question) -> d
 
 
 def _power(a: Side, b: Side, tasks: Sequence[str], found: PairedComparison) -> dict[str, Any] | None:
-    grouped = found.n_groups < found.n_tasks
-    return power_of_pair(scores(a, tasks), scores(b, tasks), found.difference, grouped=grouped)
+    seed = a.stated("seed")
+    groups = groups_of(a.tasks, tasks)
+    return power_of_pair(
+        scores(a, tasks), scores(b, tasks), found.difference, groups, seed if isinstance(seed, int) else 0
+    )
 
 
 _GRADE_AGAIN = "grade both runs again with the same graders: mcptrials grade RUN"
