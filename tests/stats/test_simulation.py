@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from bench.recovery import recovered
 from bench.simulation import PAGE, coverage, differing_arms, equal_arms
 
 from mcptrials.stats import Scope, pass_hat_k
@@ -47,10 +48,18 @@ def test_intervals_of_differences_cover_and_large_differences_are_found() -> Non
         assert held >= 0.88
 
 
+def test_whole_runs_of_scripts_with_known_rates_hold_them_in_their_intervals() -> None:
+    """Of 25 intervals 24 are expected to; less than 20 have a chance of one in a thousand."""
+    found = [held for seed in range(5) for held in recovered(seed).values()]
+    assert len(found) == 25
+    assert sum(found) >= 20
+
+
 def test_the_page_holds_the_tables_of_the_simulation() -> None:
     text = PAGE.read_text("utf-8")
     assert "2000 seeded runs per row of the first table, 500 of the others" in text
     assert text.count("| plain | tasks-like-these |") == 1
+    assert text.count("500 runs of") == 1
 
 
 def test_the_traps_of_pass_hat_k_are_avoided(oracles: dict[str, Any]) -> None:
