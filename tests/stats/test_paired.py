@@ -168,6 +168,26 @@ def test_small_suites_are_covered_on_these_tasks(n: int, k: int, rates: tuple[fl
     assert held >= 0.925
 
 
+def test_all_tasks_changing_alike_is_no_certainty_about_tasks_like_them() -> None:
+    """Of n such tasks in a row 1 - 0.05^(1/n) can be of another kind, as where none changed."""
+    for n in (6, 20):
+        found = compare_paired(suite(*[(0, 3)] * n), suite(*[(3, 3)] * n))
+        assert (found.verdict, found.ci_high) == ("better", 1)
+        assert ends(found)[0] == pytest.approx(1 - 2 * (1 - 0.05 ** (1 / n)), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [6, 10, 20])
+@pytest.mark.parametrize("rare", [0.05, 0.1, 0.2])
+def test_rare_tasks_of_another_kind_are_covered(n: int, rare: float) -> None:
+    """Exactly: 0 to n tasks that stay as they were while the others go from 0 to 1, each number with its chance."""
+    held = 0.0
+    for unchanged in range(n + 1):
+        b = suite(*[(0, 3)] * unchanged, *[(3, 3)] * (n - unchanged))
+        low, high = ends(compare_paired(suite(*[(0, 3)] * n), b))
+        held += float(binom.pmf(unchanged, n, rare)) * (low <= 1 - rare <= high)
+    assert held >= 0.94
+
+
 def test_fewer_than_six_changes_can_never_decide_and_it_says_so() -> None:
     a, b = suite(*[(0, 5)] * 5, *[(5, 5)] * 15), suite(*[(5, 5)] * 20)
     found = compare_paired(a, b)
@@ -253,6 +273,12 @@ def test_what_cannot_be_compared_is_refused_by_name(a: Any, b: Any, words: str) 
     for scope in SCOPES:
         with pytest.raises(ValueError, match=words):
             compare_paired(a, b, scope=scope)
+
+
+@pytest.mark.parametrize("score", [10**400, -(10**400), 1j, "1", None, [1]])
+def test_what_is_no_share_is_refused_however_large(score: Any) -> None:
+    with pytest.raises(ValueError, match=r"arm a, task 't': the score .* is not in \[0, 1\]"):
+        compare_paired({"t": [score]}, {"t": [1]})
 
 
 def test_unknown_scopes_and_impossible_margins_are_refused() -> None:

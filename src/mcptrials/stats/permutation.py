@@ -19,7 +19,7 @@ MOST_TASKS = 10_000
 """Beyond, the distribution is as good as normal."""
 SCORE_GRID = 200
 """Steps between 0 and 1 that scores other than 0 and 1 are rounded to; the test stays exact for what was rounded."""
-NEGLIGIBLE = 1e-30
+NEGLIGIBLE, DUST = 1e-30, 1e-13
 """Chances below are left out, and no p is given below: of 500 000 trials few numbers of passes are likely."""
 
 
@@ -39,12 +39,13 @@ class Dealing:
         """Two-sided: 2 min(P(D* >= D), P(D* <= D))."""
         above = float(self.chances[self.values >= self.observed].sum())
         below = float(self.chances[self.values <= self.observed].sum())
-        return min(1.0, max(2 * min(above, below), NEGLIGIBLE))
+        # A p of 5 % that dust lies on is one of 5 %.
+        return min(1.0, max(float(f"{2 * min(above, below):.13g}"), NEGLIGIBLE))
 
     def critical(self, alpha: float) -> tuple[float, float]:
         """The largest sum above which the test does not reject, and the next one, which it does (or infinity)."""
         tails = np.cumsum(self.chances[::-1])[::-1]
-        rejected = int(np.searchsorted(-tails, -alpha / 2))
+        rejected = int(np.searchsorted(-tails, -alpha / 2 * (1 + DUST)))
         last = float(self.values[rejected - 1]) * self.step if rejected else -math.inf
         return last, float(self.values[rejected]) * self.step if rejected < len(tails) else math.inf
 
@@ -85,7 +86,7 @@ def permutation_p(pairs: Sequence[Pair], dealing: Dealing | None) -> float:
     if dealing is not None:
         return dealing.p()
     total_difference, variance = math.fsum(fmean(b) - fmean(a) for a, b in pairs), dealt_variance(pairs)
-    return math.erfc(abs(total_difference) / math.sqrt(2 * variance)) if variance else 1.0
+    return max(math.erfc(abs(total_difference) / math.sqrt(2 * variance)), NEGLIGIBLE) if variance else 1.0
 
 
 def smallest_p(pairs: Sequence[Pair]) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcptrials.stats.power import PairedDesign
-from mcptrials.stats.sign_flip import EXACT_COST, sign_flip_p
+from mcptrials.stats.sign_flip import EXACT_COST, p_of_steps, sign_flip_p
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -59,7 +59,8 @@ def _sign_flip_ps(signed: Whole) -> Floats:
     """`p_of_steps` of every row, all at once.
 
     A sum of +-w has the characteristic function prod cos(w t), a product over the distinct w with their counts as
-    exponents; one Fourier transform gives its distribution. Exact but for rounding, some 1e-14.
+    exponents; one Fourier transform gives its distribution. Exact but for rounding, some 1e-14. With very many distinct
+    w the rows are better taken one by one.
     """
     steps = np.abs(signed)
     most = int(steps.sum(axis=1).max(initial=0))
@@ -67,6 +68,8 @@ def _sign_flip_ps(signed: Whole) -> Floats:
         return np.ones(len(signed))
     length = 2 ** (2 * most).bit_length()
     values = np.unique(steps[steps > 0])
+    if len(values) * length > 2 * AT_ONCE:
+        return np.array([p_of_steps(row) for row in signed])
     cosines = np.cos(np.outer(values, np.arange(length // 2 + 1) * (2 * math.pi / length)))
     logs, negative = np.log(np.maximum(np.abs(cosines), TINY)), (cosines < 0).astype(float)
     ps = []
