@@ -1,12 +1,13 @@
 """A short form of the simulation in docs/statistics.md: tests err, and intervals cover, as they say."""
 
+import random
 from typing import Any
 
 import pytest
 from bench.recovery import recovered
 from bench.simulation import PAGE, coverage, differing_arms, equal_arms
 
-from mcptrials.stats import Scope, pass_hat_k
+from mcptrials.stats import Scope, compare_paired, pass_hat_k
 
 RUNS = 100
 MOST = 0.08
@@ -30,6 +31,17 @@ def test_equal_arms_are_seldom_called_better_or_worse(kind: str, scope: Scope) -
     assert worse <= MOST
     if kind in ("copied", "groups"):
         assert pooled > 0.15
+
+
+def test_the_same_server_twice_is_no_detectable_difference_in_95_of_100_comparisons() -> None:  # C67
+    """20 tasks x 3 trials that pass with 0.8; "not worse than before" alone would fail four of ten such comparisons."""
+    rng, changed, lower = random.Random(67), 0, 0
+    for _ in range(400):
+        a, b = ({f"t{i}": [int(rng.random() < 0.8) for _ in range(3)] for i in range(20)} for _ in "ab")
+        found = compare_paired(a, b)
+        changed, lower = changed + (found.verdict != "inconclusive"), lower + (found.difference < 0)
+    assert changed <= 20
+    assert 150 <= lower <= 200
 
 
 def test_five_hundred_suites_cover_the_true_rate_at_the_nominal_share() -> None:
