@@ -199,6 +199,32 @@ def test_several_arms_are_compared_with_the_first_and_pay_for_their_number(tmp_p
     assert first["concurrency"]["concurrent"] is True
 
 
+@pytest.mark.parametrize(("others", "verdict"), [(1, "better"), (3, "better"), (4, "inconclusive")])
+def test_of_several_arms_a_verdict_must_survive_their_number_and_what_was_not_scored(
+    tmp_path: Path, others: int, verdict: str
+) -> None:
+    """Eight tasks give p = 2/2^8; a trial that is not scored could leave seven: four times 2/2^7 is above 5 %."""
+    ids = [f"t{i}" for i in range(8)]
+    passes: dict[str, dict[str, Sequence[Any]]] = {"base": dict.fromkeys(ids, (0, 0)) | {"t0": (1, 0)}}
+    passes["new"] = dict.fromkeys(ids, (1, 1)) | {"t0": (1, None)}
+    passes |= {f"same{i}": passes["base"] for i in range(others - 1)}
+    arms = {name: Arm(variant=name, host="loop", model="scripted:s.yaml") for name in passes}
+    verdicts: Any = {1: "passed", 0: "failed", None: "invalid"}
+    records = [
+        record(task_id, number, verdicts[passed], arm=arms[name], **HASH)
+        for name, by_task in passes.items()
+        for task_id, values in by_task.items()
+        for number, passed in enumerate(values, 1)
+    ]
+    run = run_of(tmp_path / "r", manifest([task(each) for each in ids], tuple(arms.values()), run_id="r"), records)
+    first = compare(run)["comparisons"][0]
+    assert (first["p_exact"], first["worst_case"]["against"]["p_exact"]) == pytest.approx((2 / 2**8, 2 / 2**7))
+    assert first["verdict"] == verdict
+    if others > 1:
+        assert first["p_adjusted"] == pytest.approx(others * 2 / 2**8)
+    assert ("could be 0.0625 if trials that are not scored were" in first["reason"]) == (verdict == "inconclusive")
+
+
 def test_arms_are_named_by_variant_label_or_id(tmp_path: Path) -> None:
     arms_run(tmp_path / "r:1", "base", "new")
     names = [f"{tmp_path}/r:1:{name}" for name in ("new", NEW.id, NEW.label)]
