@@ -16,10 +16,10 @@ from mcptrials.planning import Ground, Wish, ground_of_project, ground_of_run, r
 from mcptrials.planning.ground import Use
 from mcptrials.planning.noise import ASSUMED, Noise
 from mcptrials.project import Project
-from mcptrials.stats import compare_paired, simulated_power
+from mcptrials.stats import compare_paired, sign_flip_p, simulated_power
 from mcptrials.stats.chance import Chances, Experiment, repeated
 from mcptrials.stats.power import PairedDesign
-from mcptrials.stats.simulation import _rates
+from mcptrials.stats.simulation import _rates, _sign_flip_ps
 from mcptrials.store import Run
 from mcptrials.trial import Arm
 
@@ -72,6 +72,13 @@ def test_the_simulation_decides_as_compare_does_with_and_without_groups() -> Non
         )
         assert 0 < better < runs
         assert simulated_power(design, sizes, 0.3, seed=5, runs=runs) == better / runs
+
+
+@pytest.mark.parametrize(("units", "largest"), [(1, 1), (6, 1), (12, 5), (100, 5), (7, 40_000)])
+def test_all_simulated_comparisons_at_once_have_the_p_of_each(units: int, largest: int) -> None:
+    rows = np.random.default_rng(units).integers(-largest, largest + 1, size=(40, units))
+    rows[0] = 0
+    assert _sign_flip_ps(rows) == pytest.approx([sign_flip_p(row.tolist()) for row in rows], abs=1e-12)
 
 
 def test_grouped_tasks_find_less_than_as_many_independent_ones() -> None:

@@ -165,15 +165,14 @@ def test_every_verdict_is_a_word_and_no_error(  # C69
     tmp_path: Path, commands: Preloaded, passes: Any, margin: float | None, verdict: str
 ) -> None:
     """An interval that overlaps the margin is inconclusive; only what could not be done ends with another code."""
-    hashes = {"task_hash": "t", "environment_hash": "e"}
+    hashes: dict[str, Any] = {"task_hash": "t", "environment_hash": "e"}
     for name, values in passes.items():
         trials = [
-            (f"t{i}", number, "passed" if value else "failed")
+            record(f"t{i}", number, "passed" if value else "failed", **hashes)
             for i in range(8)
             for number, value in enumerate(values, 1)
         ]
-        tasks = [task(f"t{i}") for i in range(8)]
-        run_of(tmp_path / "runs" / name, manifest(tasks, run_id=name), [record(*each, **hashes) for each in trials])
+        run_of(tmp_path / "runs" / name, manifest([task(f"t{i}") for i in range(8)], run_id=name), trials)
     words = ["compare", "runs/a", "runs/b", *(["--margin", str(margin)] if margin else [])]
     ended = commands.run(tmp_path, *words, "--json")
     assert (ended.code, ended.document["ok"], ended.err) == (0, True, "")

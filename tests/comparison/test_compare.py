@@ -205,8 +205,8 @@ def test_of_several_arms_a_verdict_must_survive_their_number_and_what_was_not_sc
 ) -> None:
     """Eight tasks give p = 2/2^8; a trial that is not scored could leave seven: four times 2/2^7 is above 5 %."""
     ids = [f"t{i}" for i in range(8)]
-    passes: dict[str, dict[str, Sequence[Any]]] = {"base": dict.fromkeys(ids, (0, 0)) | {"t0": (1, 0)}}
-    passes["new"] = dict.fromkeys(ids, (1, 1)) | {"t0": (1, None)}
+    passes: dict[str, Any] = {"base": dict.fromkeys(ids, (0, 0)) | {"t0": (1, 0)}}
+    passes["new"] = {**dict.fromkeys(ids, (1, 1)), "t0": (1, None)}
     passes |= {f"same{i}": passes["base"] for i in range(others - 1)}
     arms = {name: Arm(variant=name, host="loop", model="scripted:s.yaml") for name in passes}
     verdicts: Any = {1: "passed", 0: "failed", None: "invalid"}

@@ -72,14 +72,15 @@ def _sign_flip_ps(signed: Whole) -> Floats:
         return np.array([p_of_steps(row) for row in signed])
     cosines = np.cos(np.outer(values, np.arange(length // 2 + 1) * (2 * math.pi / length)))
     logs, negative = np.log(np.maximum(np.abs(cosines), TINY)), (cosines < 0).astype(float)
-    ps = []
+    ps: list[Floats] = []
     for rows in np.array_split(signed, math.ceil(len(signed) * length / AT_ONCE)):
         counts = np.stack([(np.abs(rows) == value).sum(axis=1) for value in values], axis=1).astype(float)
         signs = 1 - 2 * (counts @ negative % 2)
         chances = np.fft.irfft(np.exp(counts @ logs) * signs, length)[:, most::-1]
         place = most - np.abs(rows.sum(axis=1))
         ps.append(2 * np.cumsum(chances, axis=1)[np.arange(len(rows)), place])
-    return np.minimum(1.0, np.concatenate(ps))
+    found: Floats = np.minimum(1.0, np.concatenate(ps))
+    return found
 
 
 def _rates(
