@@ -154,7 +154,7 @@ def test_all_against_none_on_these_tasks_is_no_certainty(n: int, k: int) -> None
 
 
 @pytest.mark.parametrize("rates", [(0.1, 0.9), (0.5, 0.5), (0.97, 0.8)])
-@pytest.mark.parametrize(("n", "k"), [(1, 5), (2, 3), (3, 2), (5, 1)])
+@pytest.mark.parametrize(("n", "k"), [(1, 5), (2, 3), (5, 1)])
 def test_small_suites_are_covered_on_these_tasks(n: int, k: int, rates: tuple[float, float]) -> None:
     """Exactly: all results that can be, each with its chance."""
     chances = [binom.pmf(range(k + 1), k, rate) for rate in rates]
