@@ -210,6 +210,29 @@ def test_a_suite_whose_graders_cannot_run_is_incomplete(tmp_path: Path, commands
     assert {each["graders"][0]["value"] for each in records(run_folder(folder))} == {None}
 
 
+def test_a_run_whose_grader_gave_out_is_graded_later_without_a_model_or_a_server(  # C65
+    tmp_path: Path, commands: Preloaded
+) -> None:
+    folder = project(tmp_path / "p", asked("t", {"type": "python", "call": "./judge.py:check"}, trials=2))
+    (folder / "judge.py").write_text("def check(given):\n    raise RuntimeError('429 Too Many Requests')\n")
+    result = commands.run(folder, "run", "--name", "r", "--json")
+    [arm] = result.document["data"]["arms"]
+    assert (result.code, arm["rate"], arm["invalid"]) == (3, None, 2)
+    before = records(folder / "runs" / "r")
+    assert {(each["answer"], each["blame"]) for each in before} == {("5", "grader")}
+    (folder / "judge.py").write_text("def check(given):\n    return given.outcome.answer == '5'\n")
+    (folder / "script.yaml").unlink()
+    config = json.loads((folder / "mcptrials.yaml").read_text())
+    config["servers"]["tiny"] = {"command": "sh", "args": ["-c", f"touch {tmp_path}/started"]}
+    (folder / "mcptrials.yaml").write_text(json.dumps(config))
+    result = commands.run(folder, "grade", "r", "--json")
+    assert (result.code, result.document["data"]["not_graded"]) == (0, [])
+    [arm] = commands.run(folder, "show", "r", "--json").document["data"]["arms"]
+    assert (arm["rate"], arm["passed"], arm["invalid"]) == (1, 2, 0)
+    assert records(folder / "runs" / "r") == before
+    assert not (tmp_path / "started").exists()
+
+
 @pytest.mark.parametrize(
     ("grader", "problem"),
     [

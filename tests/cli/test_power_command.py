@@ -67,7 +67,7 @@ def test_a_run_is_planned_for_with_its_own_noise_and_without_its_project(
     assert effect["se"] == pytest.approx((effect["power"] * (1 - effect["power"]) / 1000) ** 0.5, abs=0.005)
 
 
-def test_a_design_that_never_decides_says_so_before_anything_is_paid(folder: Path, commands: Preloaded) -> None:
+def test_a_design_that_never_decides_says_so_before_anything_is_paid(folder: Path, commands: Preloaded) -> None:  # C68
     ended = commands.run(folder, "power", "--tasks", "5", "--effect", "90")
     assert ended.code == 0
     assert "NEVER: 4 groups can never decide" in ended.out

@@ -111,7 +111,7 @@ def test_arms_of_one_run_are_compared_and_each_flip_links_to_its_transcripts(tmp
     ]
     text = html_page(page_of(told_run(tmp_path / "run", records, events_of(), arms=(BASE, NEW))))
     page = Page(text)
-    assert page.texts["title"] == ["new is better than base on tasks like these: +100.0 points [+100.0, +100.0]."]
+    assert page.texts["title"] == ["new is better than base on tasks like these: +100.0 points [+37.5, +100.0]."]
     anchors = {each["id"] for each in page.all("details") if each.get("id")}
     links = {(each["href"] or "")[1:] for each in page.all("a")}
     assert {f"{each}-1-{arm.id}" for each in "abcdefgh" for arm in (BASE, NEW)} <= links & anchors
