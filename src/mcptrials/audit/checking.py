@@ -1,6 +1,6 @@
 """The order of an audit, from files to numbers; nothing stops at the first fault."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import anyio
@@ -8,6 +8,7 @@ import anyio
 from mcptrials.audit.answering import answer_lines
 from mcptrials.audit.line import Audit, Line
 from mcptrials.audit.modelling import model_lines
+from mcptrials.audit.naming import Listed, Names
 from mcptrials.audit.numbers import number_lines
 from mcptrials.audit.providers import provider_lines, tool_rows
 from mcptrials.audit.resetting import reset_lines
@@ -74,7 +75,10 @@ async def _check(project: Project, tasks: Sequence[Task], offline: bool, notice:
                 notice(f"starting {asked.label}")
                 served[asked] = await _serve(asked, project, workshop)
                 lines += served[asked].lines
-            found = await task_findings(project, workshop, tasks, notice)
+            names = Names(project, workshop, list(_listed(project, served)))
+            lines[at:at] = readers = names.reader_lines()
+            at += len(readers)
+            found = await task_findings(project, workshop, tasks, notice, names)
             # Last, since it writes: what it leaves behind in a server that keeps state would be blamed on references.
             lines += await reset_lines(project, workshop, _shown(served))
     finally:
@@ -180,6 +184,15 @@ def _override_lines(project: Project, served: Mapping[_Asked, Served]) -> list[L
 
 def _is(asked: _Asked, name: str, own: Mapping[str, ServerConfig]) -> bool:
     return asked.name == name and asked.config == own[name]
+
+
+def _listed(project: Project, served: Mapping[_Asked, Served]) -> Iterator[Listed]:
+    """The tools of each server of each variant."""
+    for variant in project.config.variants:
+        own = project.config.servers_of(variant)
+        for name, config in own.items():
+            found = next(each for asked, each in served.items() if _is(asked, name, own))
+            yield Listed(variant, name, found.tools, found.whole and config.list_changed == "frozen")
 
 
 def _shown(served: Mapping[_Asked, Served]) -> dict[str, list[RawTool]]:

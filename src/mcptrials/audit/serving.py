@@ -43,6 +43,8 @@ class Served:
     lines: list[Line] = field(default_factory=list)
     tools: Sequence[RawTool] = ()
     filters: Sequence[ToolFilter] = ()
+    whole: bool = False
+    """Whether these are all tools that it has."""
 
     @property
     def shown(self) -> list[RawTool]:
@@ -97,7 +99,7 @@ async def _try(server: Server, ground: Ground, place: Place, served: Served, bre
                 server.name, channel, breaches.hooks(), era=ground.config.era, connect_s=connect_s, client=client
             )
         )
-        served.tools = tuple(session.tools)
+        served.tools, served.whole = tuple(session.tools), not session.problems
         _tell_start(served, session)
         served.lines += listing_lines(ground.label, session, ground.config)
         probes = await probe_lines(ground.label, session, ground.filters, ground.limits.call_seconds)

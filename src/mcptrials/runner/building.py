@@ -242,6 +242,10 @@ class Workshop:
         found = [self._filters(task, configs) for task in self.suite.tasks]
         return list({repr(each): each for each in found}.values())
 
+    def rules(self, task: Task, variant: str) -> dict[str, ToolFilter]:
+        """Which tools of a variant's servers a task shows."""
+        return self._filters(task, self.project.config.servers_of(variant))
+
     async def servers(self, variant: str) -> dict[str, Server]:
         """A variant's servers, not started."""
         return await self._maker.make(self.project.config.servers_of(variant))
