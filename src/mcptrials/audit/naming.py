@@ -20,6 +20,9 @@ _LENIENT = ("not_found", "refuse")
 _OPEN = ("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "patternProperties", "unevaluatedProperties")
 """Keywords by which a schema may take more names than stand in its `properties`."""
 
+_SHORT, _SEE = 80, "see 'writes' of the environment"
+"""What is told once, for all tools that writes would need, is not told with each."""
+
 Problem = tuple[Level, str, str | None]
 """What is wrong with a name, and what would help."""
 
@@ -72,7 +75,7 @@ class Names:
             for number, name in enumerate(names):
                 found = self._tool(name, task, self._foreign, gone_is_well=spec.type == "forbidden_tools")
                 yield from ((("graders", index, "tools", number), each) for each in found)
-            if spec.settings.get("read"):
+            if spec.type == "state_check" and spec.settings.get("read"):
                 found = self._reader(parse_reader(spec.settings["read"]), task)
                 yield from ((("graders", index, "read"), each) for each in found)
         for index, call in enumerate(task.reference.calls if task.reference else ()):
@@ -102,7 +105,7 @@ class Names:
             each, tool = named[0]
             config = self._project.config.servers_of(each.variant)[each.server]
             why, fix = why_hidden(each.server, tool, config, self._rule(each, task))
-            yield level, f"tool {name!r} is shown to no model: {why}", fix
+            yield level, f"tool {name!r} is shown to no model: {why}", fix if len(fix) < _SHORT else _SEE
         elif self._listed and all(each.whole for each in self._listed):
             yield level, f"there is no tool {name!r}", self._meant(name)
 

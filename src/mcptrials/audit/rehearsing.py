@@ -44,7 +44,7 @@ class TaskVerdict:
     doubts: list[str] = field(default_factory=list)
     remarks: list[Doubt] = field(default_factory=list)
     """What may be wrong with what it asks, each with what would help."""
-    misnamed: Sequence[Line] = ()
+    misnamed: list[Line] = field(default_factory=list)
     """What it names that is not there."""
     answer_suffices: bool = False
     """Whether it passes by its right answer, though nothing is done."""
@@ -75,6 +75,8 @@ class Rehearsing:
         self.verdicts = {verdict.task.id: verdict for verdict in verdicts}
         self.alone: dict[str, Played] = {}
         """References that passed, by task."""
+        self.first: dict[str, Played] = {}
+        """All references, as they were played at first."""
 
     async def run(self) -> None:
         with_reference = [task for task in self._tasks if self.verdicts[task.id].is_playable]
@@ -85,6 +87,7 @@ class Rehearsing:
         first = await self._each("reference", readers, self._rehearsal.play_reference)
         # Before anything is written, so that nothing can have been left by others.
         for played in [*first, *await self._each("reference", writers, self._rehearsal.play_reference)]:
+            self.first[played.task.id] = played
             await self._judge_alone(played, known)
         await self._play_again()
         await self._try_agents()

@@ -9,6 +9,7 @@ from mcptrials.audit.balance import balance_lines, twins
 from mcptrials.audit.faults import Fault
 from mcptrials.audit.line import Line
 from mcptrials.audit.naming import Names
+from mcptrials.audit.places import World, task_lines
 from mcptrials.audit.reading import read_task
 from mcptrials.audit.rehearsing import Notice, Rehearsing, TaskVerdict
 from mcptrials.errors import UsageError
@@ -33,23 +34,45 @@ class TaskFindings:
     faults: Sequence[Mapping[str, Any]] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What can be named: tools and their arguments; files, tables and columns of each world."""
+
+    names: Names
+    worlds: Mapping[str, World]
+
+    def places_of(self, task: Task, played: Played | None, project: Project, workshop: Workshop) -> list[Line]:
+        """Places that a task names and that are not there.
+
+        Args:
+            played: its reference.
+        """
+        world = self.worlds.get(workshop.environment_hashes()[task.id])
+        went_well = played if played and played.trouble is None else None
+        return task_lines(task, workshop.environment(task), world, went_well, project) if world else []
+
+
 async def task_findings(
-    project: Project, workshop: Workshop, tasks: Sequence[Task], notice: Notice, names: Names
+    project: Project, workshop: Workshop, tasks: Sequence[Task], notice: Notice, named: Named
 ) -> TaskFindings:
     """What was found of these tasks."""
     ready = [task for task in tasks if not task.draft and await _is_ready(task, workshop)]
-    verdicts = [TaskVerdict(task, misnamed=names.lines_of(task)) for task in ready]
+    verdicts = [TaskVerdict(task, misnamed=named.names.lines_of(task)) for task in ready]
     rehearsal, trouble = await _rehearsal(project, workshop)
     played: Mapping[str, Played] = {}
+    first: Mapping[str, Played] = {}
     faults: Sequence[Fault] = []
     if rehearsal is None:
         await _without_servers(workshop, verdicts)
     else:
         rehearsing = Rehearsing(project, rehearsal, verdicts, notice)
         await rehearsing.run()
-        played = rehearsing.alone
-        _remember(project, workshop, verdicts)
+        played, first = rehearsing.alone, rehearsing.first
         faults = await rehearsing.faults()
+    for verdict in verdicts:
+        verdict.misnamed += named.places_of(verdict.task, first.get(verdict.task.id), project, workshop)
+    if rehearsal is not None:
+        _remember(project, workshop, verdicts)
     _read(project, workshop, verdicts, played)
     lines = [line for verdict in verdicts for line in _lines(verdict)] + _summary(verdicts, len(played), trouble)
     lines += balance_lines(_kept(project))

@@ -17,7 +17,7 @@ from mcptrials.errors import UsageError, describe
 from mcptrials.project.config import ProjectConfig
 from mcptrials.project.readers import check_reader
 from mcptrials.protocols import Grader, Limits, StateQuery
-from mcptrials.source import Key, Keys, Source, explain, load_sources, read_text
+from mcptrials.source import Key, Keys, Source, alike, explain, load_sources, read_text
 from mcptrials.task import GraderSpec, Suite, Task
 
 _SPEC_KEYS = ("type", "name", "gate", "weight")
@@ -264,7 +264,8 @@ def _check_queries(
         except UsageError as exc:
             raise exc if exc.where else entry.error(exc.what, *inner, hint=exc.hint) from exc
         except LookupError as exc:
-            hint = "declare it under environment.readers of the project file"
+            meant = alike(query.text, environment.readers)
+            hint = f"did you mean {meant!r}?" if meant else "declare it under environment.readers of the project file"
             raise entry.error(str(exc), *inner, "query", hint=hint) from exc
         except ValidationError as exc:
             raise explain(entry.source, exc, lambda key: entry.place((*inner, "read", *key))) from exc

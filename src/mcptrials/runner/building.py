@@ -222,7 +222,7 @@ class Workshop:
         overrides = self.project.overrides_of(variant)
         preflight.refuse_overrides(overrides, self.facts[variant], self.project.config.told_by(variant, "overrides"))
         for filters in self.filters(variant):
-            preflight.refuse_empty_toolset(self.facts[variant], filters, overrides)
+            preflight.refuse_empty_toolset(facts, configs, filters, overrides)
             for model in self.project.config.models:
                 preflight.refuse_tools(model, self.facts[variant], filters)
         if warning := unseen_warning(variant, overrides, self.project.config.hosts):

@@ -1,25 +1,23 @@
 """Hidden: why a tool that is there is shown to no model, and what shows it."""
 
-from collections.abc import Mapping
-
 from mcptrials.presentation import RawTool, ToolFilter
 from mcptrials.project import ServerConfig
 
-UNDECLARED = "it may write (it does not declare readOnlyHint: true), and without an environment writes are denied"
+_DENIED = "without an environment writes are denied, and {name!r} may write: it does not declare readOnlyHint: true"
 
 
 def why_hidden(server: str, tool: RawTool, config: ServerConfig, rule: ToolFilter) -> tuple[str, str]:
     """The cause, and what would help, for a tool that a filter does not show."""
     name, at = tool["name"], f"servers.{server}"
     if name in config.tools.hide:
-        return f"{at}.tools.hide names it", "take it out of there"
+        return f"{at}.tools.hide names {name!r}", "take it out of there"
     if config.tools.allow is not None and name not in config.tools.allow:
-        return f"{at}.tools.allow does not name it", "add it there"
+        return f"{at}.tools.allow does not name {name!r}", "add it there"
     if config.writes == "denied":
-        return f"it may write, and {at} says 'writes: denied'", f"remove 'writes: denied' of {at}"
+        return f"{at} says 'writes: denied', and {name!r} may write", f"remove 'writes: denied' of {at}"
     if rule.shows(tool):
         return "a variant's overrides hide it", "take 'hide' out of the overrides"
-    return UNDECLARED, how_to_show(server, config)
+    return _DENIED.format(name=name), how_to_show(server, config)
 
 
 def how_to_show(server: str, config: ServerConfig) -> str:
@@ -35,8 +33,3 @@ def how_to_show(server: str, config: ServerConfig) -> str:
         f"add '{clean}; or 'writes: allowed' under servers.{server}, if no call can do harm;"
         " or set readOnlyHint: true on tools that only read"
     )
-
-
-def how_to_show_any(configs: Mapping[str, ServerConfig]) -> str:
-    """The same for the first of some servers."""
-    return how_to_show(*next(iter(configs.items())))

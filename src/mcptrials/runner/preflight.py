@@ -26,6 +26,7 @@ from mcptrials.presentation import ToolFilter, amiss, present_tools, without_inj
 from mcptrials.project import ModelConfig, Project, ServerConfig
 from mcptrials.protocols import Model, Place, Reply, Server, SessionHooks, Startable, User, unheard
 from mcptrials.rollout import TrialClock
+from mcptrials.runner.hidden import why_hidden
 from mcptrials.servers.asking import Client
 from mcptrials.source import nearest
 from mcptrials.trial import TrialKey
@@ -235,7 +236,10 @@ def refuse_overrides(overrides: Overrides, facts: Mapping[str, ServerFacts], fil
 
 
 def refuse_empty_toolset(
-    facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter], overrides: Overrides = NOTHING
+    facts: Mapping[str, ServerFacts],
+    configs: Mapping[str, ServerConfig],
+    filters: Mapping[str, ToolFilter],
+    overrides: Overrides = NOTHING,
 ) -> None:
     """A model that sees no tool evaluates no server.
 
@@ -244,12 +248,13 @@ def refuse_empty_toolset(
     """
     shown, _ = present_tools({name: each.tools for name, each in facts.items()}, filters, overrides=overrides)
     if facts and not shown:
-        denied = any(each.writes == "denied" for each in filters.values())
-        what = "no tool is shown to the model"
-        if denied:
-            what += ": without a declared environment only tools with readOnlyHint: true are"
-        hint = "declare an 'environment', or name the tools under servers.<name>.tools.allow"
-        raise UsageError(what, where=", ".join(f"server {name!r}" for name in facts), hint=hint)
+        hidden = [(name, each.tools[0]) for name, each in facts.items() if each.tools]
+        why, hint = "no server lists one", "mend the servers"
+        if hidden:
+            name, tool = hidden[0]
+            why, hint = why_hidden(name, tool, configs[name], filters[name])
+        where = ", ".join(f"server {name!r}" for name in facts)
+        raise UsageError(f"no tool is shown to the model: {why}", where=where, hint=hint)
 
 
 def refuse_tools(model: ModelConfig, facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter]) -> None:
