@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 
 from mcptrials import plugins
+from mcptrials.audit.asking_back import asking_hint
 from mcptrials.audit.faults import Fault, Planting
 from mcptrials.audit.line import Doubt, Line
 from mcptrials.audit.perturbing import unshaken
@@ -46,6 +47,8 @@ class TaskVerdict:
     """What may be wrong with what it asks, each with what would help."""
     misnamed: list[Line] = field(default_factory=list)
     """What it names that is not there."""
+    fixes: dict[str, str] = field(default_factory=dict)
+    """What would help against some of what breaks it."""
     answer_suffices: bool = False
     """Whether it passes by its right answer, though nothing is done."""
 
@@ -158,6 +161,8 @@ class Rehearsing:
         if failed < MAX_EXPLAINED and (culprit := await self._depends_on(played.task, others)):
             said = f"{said}; it passes after the reference of task {culprit}: it depends on it"
         self.verdicts[played.task.id].broken.append(said)
+        if hint := asking_hint(played):
+            self.verdicts[played.task.id].fixes[said] = hint
 
     async def _depends_on(self, task: Task, others: Sequence[Task]) -> str | None:
         """The other task whose reference has to be played first."""

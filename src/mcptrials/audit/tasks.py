@@ -139,6 +139,7 @@ def _lines(verdict: TaskVerdict) -> list[Line]:
     task_id = verdict.task.id
     idle = "ask for more, or say noop_should_pass: true if that is right"
     fixes = {what: idle if what.startswith("passes with") else _MEND for what in (*verdict.broken, *verdict.doubts)}
+    fixes |= verdict.fixes
     return [
         *verdict.misnamed,
         *(Line("tasks", "fail", task_id, what, fixes[what]) for what in verdict.broken),

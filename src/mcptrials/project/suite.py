@@ -264,10 +264,17 @@ def _check_queries(
         except UsageError as exc:
             raise exc if exc.where else entry.error(exc.what, *inner, hint=exc.hint) from exc
         except LookupError as exc:
-            meant = alike(query.text, environment.readers)
-            hint = f"did you mean {meant!r}?" if meant else "declare it under environment.readers of the project file"
-            raise entry.error(str(exc), *inner, "query", hint=hint) from exc
+            raise entry.error(str(exc), *inner, "query", hint=_reader_hint(query.text, environment)) from exc
         except ValidationError as exc:
             raise explain(entry.source, exc, lambda key: entry.place((*inner, "read", *key))) from exc
         except ValueError as exc:
             raise entry.error(str(exc), *inner, "read") from exc
+
+
+def _reader_hint(query: str, environment: EnvironmentSpec) -> str:
+    """What helps a query that has not exactly one reader."""
+    if environment.matching(query):
+        return "change the patterns so that one matches"
+    meant = alike(query, environment.readers)
+    declare = "declare it under environment.readers of the project file"
+    return f"did you mean {meant!r}? else {declare}" if meant else declare
