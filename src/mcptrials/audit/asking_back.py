@@ -22,8 +22,8 @@ def asking_hint(played: Played) -> str | None:
         if method and made.call.server in modern:
             # Spec 2026-07-28, basic/patterns/mrtr: a server sends no requests; what it asks stands in a result.
             return (
-                f"servers.{made.call.server} asks by a request of its own, which clients take up to protocol 2025-11-25:"
-                f" write 'era: legacy' and {_KEYS[method][1]} under it, or let its tool return the question"
+                f"servers.{made.call.server} asks by a request, which clients take up to protocol 2025-11-25 only:"
+                f" write 'era: legacy' under it, with {_KEYS[method][1]}; or let its tool return the question"
             )
     for event in played.transcript.events:
         if isinstance(event, ServerAsked) and event.policy in ("decline", "none") and event.method in _KEYS:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import anyio
 
@@ -25,7 +26,6 @@ from mcptrials.runner.apart import suspects
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.hidden import how_to_show, why_hidden
 from mcptrials.runner.options import Silent
-from mcptrials.runner.preflight import pristine_hash
 from mcptrials.runner.selection import pick, select_models
 from mcptrials.runner.watchdog import watched
 from mcptrials.servers.confinement import Confinement
@@ -108,14 +108,13 @@ async def _environment_lines(project: Project, workshop: Workshop) -> list[Line]
     """Each world that tasks ask for can be made, and comes out alike each time."""
     lines, seen = [], set()
     for task in project.suite.tasks:
-        environment = workshop.environment(task)
-        if (fingerprint := environment.fingerprint()) in seen:
+        if (fingerprint := workshop.environment_hashes()[task.id]) in seen:
             continue
         seen.add(fingerprint)
         try:
-            await pristine_hash(environment, workshop.places)
+            await workshop.try_environment(task)
         except UsageError as exc:
-            lines.append(Line("environment", "fail", f"task {task.id}", exc.what, exc.hint))
+            lines.append(Line("environment", "fail", f"task {task.id}", f"{exc.where}: {exc.what}", exc.hint))
     if not lines:
         said = f"can be made and reset ({len(seen)} kinds)" if len(seen) > 1 else "can be made and reset"
         lines = [Line("environment", "ok", "environment", said)]
@@ -158,7 +157,8 @@ def _servers(project: Project) -> list[_Asked]:
 async def _serve(asked: _Asked, project: Project, workshop: Workshop) -> Served:
     environment = workshop.environment(project.suite.tasks[0])
     filters = [each[asked.name] for each in workshop.filters(asked.variant)]
-    ground = Ground(asked.label, asked.config, filters, environment, workshop.places, project.config.limits)
+    where = partial(project.where, "servers", asked.name)
+    ground = Ground(asked.label, asked.config, filters, environment, workshop.places, project.config.limits, where)
     servers = await workshop.servers(asked.variant)
     served = await serve(servers[asked.name], ground)
     if asked.config.command is not None:

@@ -30,6 +30,7 @@ _NOT_THERE = re.compile(r"no such (table|column): (?:\w+\.)?(.+)|(database) '(.+
 _SURE = 0.75
 """How alike a name must be to be taken for the one that is meant."""
 _OWN_PATH = re.compile(r"\{trial_dir\}/([^\s\"',;:?{}]+)")
+_REPLACED = ("trial_dir", "project_dir", "python")
 _WILD = re.compile(r"[*?\[]")
 _UNLESS = ", unless the server makes it"
 
@@ -128,6 +129,16 @@ def _hash_lines(environment: Environment, world: World, task: Task, project: Pro
 
 
 def server_lines(name: str, config: ServerConfig, world: World, project: Project) -> Iterator[Line]:
+    """What a server is told of and is not there: names that nothing replaces, files that no fixture makes."""
+    for index, arg in enumerate(config.args):
+        for word in re.findall(r"\{(\w+)\}", arg):
+            if word not in _REPLACED and (meant := alike(word, _REPLACED, _SURE)):
+                what = f"{project.where('servers', name, 'args', index)}: {{{word}}} stays as it is"
+                yield Line("servers", "warn", name, what, f"did you mean {{{meant}}}?")
+    yield from _file_lines(name, config, world, project)
+
+
+def _file_lines(name: str, config: ServerConfig, world: World, project: Project) -> Iterator[Line]:
     """Files that a server is told of under another name than the fixture has."""
     told = [(("args", index), arg) for index, arg in enumerate(config.args)]
     named = [

@@ -1,7 +1,7 @@
 """One server, started once: what it says of itself, how it behaves when asked for nonsense, how it ends."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,8 @@ from mcptrials.errors import TrialError
 from mcptrials.presentation import RawTool, ToolFilter, without_injected
 from mcptrials.project import ServerConfig
 from mcptrials.protocols import Limits, Place, Server, ServerExit, SessionHooks
-from mcptrials.runner.preflight import no_wire, start_hint
+from mcptrials.runner.preflight import no_wire
+from mcptrials.runner.unstarted import start_hint
 from mcptrials.servers.asking import Client
 
 STDERR_BYTES = 1 << 20
@@ -33,6 +34,8 @@ class Ground:
     environment: Environment
     places: TrialPlaces
     limits: Limits
+    where: Callable[..., str]
+    """The place of one of its keys in the project file."""
 
 
 @dataclass
@@ -82,7 +85,8 @@ async def serve(server: Server, ground: Ground) -> Served:
         if ended is not None:
             _tell_end(served, ended)
     except TrialError as exc:
-        served.say("fail", exc.message, start_hint(exc, ground.config))
+        key, fix = start_hint(exc, ground.config, ground.places.project_dir)
+        served.say("fail", f"{ground.where(*key)}: {exc.message}", fix)
     finally:
         ground.places.remove(place)
     return served

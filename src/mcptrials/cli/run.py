@@ -71,8 +71,21 @@ def report(result: RunResult, flags: Mapping[str, Any], warnings: Sequence[str] 
     if summary["complete"]:
         return Outcome(summary, DONE, tuple(summary["warnings"]))
     what = "stopped before the end" if result.stopped else why_incomplete(summary)
-    error = {"what": what, "where": None, "hint": f"go on with: {_resume_command(result.run.folder, flags)}"}
+    hint = what_helps(result, summary, _resume_command(result.run.folder, flags))
+    error = {"what": what, "where": None, "hint": hint}
     return Outcome(summary, INCOMPLETE, tuple(summary["warnings"]), error)
+
+
+def what_helps(result: RunResult, summary: Mapping[str, Any], resume: str) -> str:
+    """Trials that are owed are played by going on; those that a grader could not judge are graded again."""
+    unjudged = sum(
+        row["trials"] for row in summary["causes"] if (row["verdict"], row["blame"]) == ("invalid", "grader")
+    )
+    again = f"mend the grader, then grade the same trials again: {program()} grade {from_here(str(result.run.folder))}"
+    if not unjudged:
+        return f"go on with: {resume}"
+    owed = result.stopped or summary["missing"] or unjudged < summary["totals"]["invalid"]
+    return f"{again}; for the other trials go on with: {resume}" if owed else again
 
 
 def written_summary(run: Run, warnings: Sequence[str] = ()) -> dict[str, Any]:

@@ -163,4 +163,4 @@ class Project:
 def _has(environment: Mapping[str, Any] | None, key: tuple[Key, ...]) -> bool:
     """Whether a task's own environment gives a part; of lists it gives all or none."""
     own = (environment or {}).get(str(key[0]))
-    return key[1] in own if isinstance(own, Mapping) else own is not None
+    return key[1] in own if isinstance(own, Mapping) and len(key) > 1 else own is not None

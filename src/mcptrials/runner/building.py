@@ -53,7 +53,7 @@ class Workshop:
         self._environments = {
             task.id: Environment(project.environment(task), project.dir, load) for task in suite.tasks
         }
-        self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
+        self._fingerprints = {task.id: self._fingerprint(task) for task in suite.tasks}
         self.places = TrialPlaces.create(project.dir, keep=project.config.keep_trial_dirs)
         self._maker = ServerMaker(project, self.places, redactor, listener.warn)
         self._servers: dict[str, dict[str, Server]] = {}
@@ -78,6 +78,15 @@ class Workshop:
     def _make_models(self) -> None:
         for config in self.project.config.models:
             self._models[_key(config)] = preflight.make_model(config, self.project.dir, self._listener.progressed)
+
+    def _fingerprint(self, task: Task) -> str:
+        environment = self._environments[task.id]
+        try:
+            return environment.fingerprint()
+        except UsageError as exc:
+            missing = next((each for each in environment.spec.files if repr(each) in exc.what), None)
+            where = self.project.where_in(task, "environment", "files", missing) if missing else exc.where
+            raise UsageError(exc.what, where=where, hint=exc.hint) from exc
 
     def environment(self, task: Task) -> Environment:
         return self._environments[task.id]
@@ -116,7 +125,13 @@ class Workshop:
         """
         fingerprint, environment = self._fingerprints[task.id], self._environments[task.id]
         if fingerprint not in self._pristine:
-            self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
+            try:
+                self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
+            except UsageError as exc:
+                key = "reset" if environment.spec.reset else "files"
+                raise UsageError(
+                    exc.what, where=self.project.where_in(task, "environment", key), hint=exc.hint
+                ) from exc
         if any(isinstance(reader, ChangesReader) for reader in self._readers(task)):
             await self.watch(task)
 
@@ -210,7 +225,7 @@ class Workshop:
         environment = self._environments[self.suite.tasks[0].id]
         servers = self._servers[variant] = await self._maker.make(configs)
         facts = await preflight.try_servers(
-            servers, configs, environment, self.places, self.project.config.limits.connect_seconds
+            servers, configs, environment, self.places, self.project.config.limits.connect_seconds, self.project.where
         )
         self.facts[variant] = {name: self._maker.with_start(each, configs[name]) for name, each in facts.items()}
 
