@@ -10,7 +10,7 @@ from mcptrials.presentation import RawTool, ToolFilter
 from mcptrials.project import Project
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.hidden import why_hidden
-from mcptrials.source import nearest
+from mcptrials.source import Keys, nearest
 from mcptrials.task import ReferenceCall, Task
 
 _ON_TOOLS = ("required_tools", "forbidden_tools", "call_order")
@@ -67,21 +67,25 @@ class Names:
                     lines += [line] if line not in lines else []
         return lines
 
-    def _problems(self, task: Task) -> Iterator[tuple[tuple[str | int, ...], Problem]]:
+    def _problems(self, task: Task) -> Iterator[tuple[Keys, Problem]]:
         for index, name in enumerate(task.expected_tools):
-            yield from ((("expected_tools", index), each) for each in self._tool(name, task, self._foreign))
+            for each in self._tool(name, task, self._foreign):
+                yield ("expected_tools", index), each
         for index, spec in enumerate(task.graders):
             names = spec.settings.get("tools", ()) if spec.type in _ON_TOOLS else ()
             for number, name in enumerate(names):
                 found = self._tool(name, task, self._foreign, gone_is_well=spec.type == "forbidden_tools")
-                yield from ((("graders", index, "tools", number), each) for each in found)
+                for each in found:
+                    yield ("graders", index, "tools", number), each
             if spec.type == "state_check" and spec.settings.get("read"):
                 found = self._reader(parse_reader(spec.settings["read"]), task)
-                yield from ((("graders", index, "read"), each) for each in found)
+                for each in found:
+                    yield ("graders", index, "read"), each
         for index, call in enumerate(task.reference.calls if task.reference else ()):
-            yield from ((("reference", "calls", index, *key), each) for key, each in self._call(call, task))
+            for key, each in self._call(call, task):
+                yield ("reference", "calls", index, *key), each
 
-    def _call(self, call: ReferenceCall, task: Task) -> Iterator[tuple[tuple[str, ...], Problem]]:
+    def _call(self, call: ReferenceCall, task: Task) -> Iterator[tuple[Keys, Problem]]:
         servers = self._project.config.servers
         if call.server is not None and call.server not in servers:
             yield ("server",), ("fail", f"there is no server {call.server!r}", nearest(call.server, servers))
@@ -142,7 +146,7 @@ class Names:
 
     def _arguments(
         self, call: ReferenceCall, task: Task, listed: Listed, tool: RawTool, *, values: bool = True
-    ) -> Iterator[tuple[tuple[str, ...], Problem]]:
+    ) -> Iterator[tuple[Keys, Problem]]:
         """What is wrong with a call by the schema of its tool.
 
         Args:
@@ -154,7 +158,7 @@ class Names:
             return
         closed = schema.get("additionalProperties") is False
         if schema.get("additionalProperties") in (None, False) and not schema.keys() & set(_OPEN):
-            for name in call.args.keys() - properties.keys():
+            for name in (name for name in call.args if name not in properties):
                 what = f"tool {call.tool!r} takes no argument {name!r}"
                 what += "" if closed else ", which its server may drop without a word"
                 yield ("args", name), ("fail" if closed else "warn", what, _argument_hint(name, properties))
@@ -167,12 +171,12 @@ class Names:
             yield ("args",), ("fail", f"tool {call.tool!r} needs the argument {name!r}", f"add {name!r}")
         yield from () if missing else self._misfit(call, task, schema)
 
-    def _misfit(
-        self, call: ReferenceCall, task: Task, schema: Mapping[str, object]
-    ) -> Iterator[tuple[tuple[str, ...], Problem]]:
-        parts = schema["properties"]
+    def _misfit(self, call: ReferenceCall, task: Task, schema: Mapping[str, object]) -> Iterator[tuple[Keys, Problem]]:
+        parts = schema.get("properties")
         misfit = plugins.load("hosts", "mcptrials.hosts.arguments:misfit")
-        for name in call.args.keys() & (parts.keys() if isinstance(parts, Mapping) else set()):
+        for name in call.args if isinstance(parts, Mapping) else ():
+            if name not in parts:
+                continue
             one = {"$defs": schema.get("$defs", {}), "properties": {name: parts[name]}}
             if said := misfit(one, {name: call.args[name]}):
                 shown = said.partition(": ")[0] if task.split == "held_out" else said

@@ -21,7 +21,7 @@ from mcptrials.protocols import Place, StateQuery
 from mcptrials.runner.building import Workshop
 from mcptrials.runner.preflight import no_wire
 from mcptrials.runner.rehearsal import Played
-from mcptrials.source import Key, alike
+from mcptrials.source import Keys, alike
 from mcptrials.task import GraderSpec, Task
 from mcptrials.trial import StateValue
 
@@ -34,7 +34,7 @@ _REPLACED = ("trial_dir", "project_dir", "python")
 _WILD = re.compile(r"[*?\[]")
 _UNLESS = ", unless the server makes it"
 
-Found = tuple[tuple[Key, ...], Level, str, str | None]
+Found = tuple[Keys, Level, str, str | None]
 """A key, what is wrong with what it names, and what is meant."""
 
 
@@ -140,12 +140,9 @@ def server_lines(name: str, config: ServerConfig, world: World, project: Project
 
 def _file_lines(name: str, config: ServerConfig, world: World, project: Project) -> Iterator[Line]:
     """Files that a server is told of under another name than the fixture has."""
-    told = [(("args", index), arg) for index, arg in enumerate(config.args)]
-    named = [
-        (key, path.rstrip("/"))
-        for key, arg in [*told, *((("env", k), v) for k, v in config.env.items())]
-        for path in _OWN_PATH.findall(arg)
-    ]
+    told: list[tuple[Keys, str]] = [(("args", index), arg) for index, arg in enumerate(config.args)]
+    told += [(("env", variable), value) for variable, value in config.env.items()]
+    named = [(key, path.rstrip("/")) for key, value in told for path in _OWN_PATH.findall(value)]
     free = world.files - {path for _, path in named}
     for key, path in named:
         if path not in world.files and (meant := alike(path, free, _SURE)):
@@ -180,13 +177,14 @@ def _unread(
 ) -> Iterator[Found]:
     """What readers do not find, neither before a trial nor after the reference."""
     after = played.ended.outcome.state if played and played.ended.outcome else {}
-    level, unless = ("fail", "") if after else ("warn", _UNLESS)
+    level: Level = "fail" if after else "warn"
+    unless = "" if after else _UNLESS
     for index, asked in _queries(task, project):
         before = world.state.get((task.id, asked.key))
         then = after.get(asked.key, before)
         if before is None or then is None:
             continue
-        key = ("graders", index, "read" if asked.read else "query")
+        key: Keys = ("graders", index, "read" if asked.read else "query")
         said = _NOT_THERE.search(before.error or "")
         if said and then.error:
             kind, name = (said[1], said[2]) if said[1] else (said[3], said[4])
@@ -196,7 +194,7 @@ def _unread(
 
 
 def _missing_file(
-    environment: Environment, asked: StateQuery, world: World, at: tuple[tuple[Key, ...], Level, str]
+    environment: Environment, asked: StateQuery, world: World, at: tuple[Keys, Level, str]
 ) -> Iterator[Found]:
     """A file that a task may make itself is no fault, unless its name is nearly that of one that is there."""
     reader, bound = (parse_reader(asked.read), {}) if asked.read else environment.spec.find_reader(asked.text)
@@ -249,7 +247,7 @@ def _changes(task: Task, world: World, played: Played | None) -> Iterator[Found]
                 yield from _nowhere(("graders", index, "ignore", number), pattern, places, tables, "warn")
 
 
-def _allowed(spec: GraderSpec) -> Iterator[tuple[tuple[Key, ...], str, Iterable[str]]]:
+def _allowed(spec: GraderSpec) -> Iterator[tuple[Keys, str, Iterable[str]]]:
     for index, item in enumerate(spec.settings.get("allow", ()) if spec.type == "only_changes" else ()):
         place: Any = {"in": item} if isinstance(item, str) else item
         yield ("allow", index), place["in"], place.get("where") or ()
@@ -261,9 +259,7 @@ def _ignored(spec: GraderSpec) -> Sequence[str]:
     return spec.settings.get("ignore", ()) if own else ()
 
 
-def _nowhere(
-    at: tuple[Key, ...], pattern: str, known: Iterable[str], tables: Iterable[str], level: Level
-) -> Iterator[Found]:
+def _nowhere(at: Keys, pattern: str, known: Iterable[str], tables: Iterable[str], level: Level) -> Iterator[Found]:
     """A pattern that names nothing: wrong inside of a database that is there; of files, if one is nearly called so."""
     meant = alike(pattern, known, _SURE)
     if any(pattern.startswith(f"{table.rpartition('/')[0]}/") for table in tables):
