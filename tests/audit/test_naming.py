@@ -9,6 +9,7 @@ import pytest
 from tests.shop_project import call, shop, task
 
 from mcptrials.audit import Audit, Line, check_project
+from mcptrials.errors import UsageError
 from mcptrials.project import Project
 
 SENT = {"type": "state_check", "query": "status of 1", "expected": "sent"}
@@ -272,3 +273,73 @@ def test_defaults_are_named_where_they_stand(tmp_path: Path) -> None:
     (tmp_path / "tasks.json").write_text(json.dumps(tasks))
     (line,) = told(audited(Project.load(project.path)), "tasks")
     assert line[1] == "tasks.json:1: defaults.expected_tools[0]: there is no tool 'set_statu'"
+
+
+ASKING = """
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from pydantic import BaseModel
+
+
+class Form(BaseModel):
+    project: str
+
+
+def make(trial_dir):
+    server = MCPServer("shop", log_level="ERROR")
+
+    @server.tool()
+    async def create(title: str, ctx: Context) -> str:
+        "Creates an issue."
+        found = await ctx.elicit("Which project", Form)
+        if found.action != "accept":
+            raise ValueError("no project")
+        return found.data.project
+
+    return server
+"""
+
+
+def test_a_server_that_asks_in_vain_is_told_the_keys_that_it_needs(tmp_path: Path) -> None:
+    server: dict[str, Any] = {"python": "./asking.py:make"}
+    asked = task("t", [{"type": "required_tools", "tools": ["create"], "gate": True}], None, call("create", title="x"))
+    fixes = []
+    for keys in (
+        {},
+        {"era": "legacy"},
+        {"era": "legacy", "elicitation": "scripted", "answers": [{"content": {"project": "A"}}]},
+    ):
+        folder = tmp_path / str(len(fixes))
+        project = shop(folder, [asked], servers={"shop": server | keys})
+        (folder / "asking.py").write_text(ASKING)
+        failed = [line.fix for line in audited(project).lines if (line.section, line.level) == ("tasks", "fail")]
+        fixes.append(failed[0] if failed else None)
+    values = "'elicitation: accept-defaults', or 'elicitation: scripted' with 'answers'"
+    assert fixes == [
+        "servers.shop asks by a request, which clients take up to protocol 2025-11-25 only: write 'era: legacy' "
+        f"under it, with {values}; or let its tool return the question",
+        f"servers.shop asks its client, and 'elicitation' says decline: write {values} under it",
+        None,
+    ]
+
+
+def test_what_keeps_an_environment_from_being_made_is_told_where_it_stands(tmp_path: Path) -> None:
+    one = [task("cents", [{"type": "exact_answer", "expected": "1250"}], "1250", call("get_order", id=1))]
+    with pytest.raises(UsageError) as caught:
+        audited(shop(tmp_path / "a", one, environment={"files": {"shp.db": "{trial_dir}/shop.db"}}))
+    assert (caught.value.where or "").startswith('mcptrials.yaml:1: environment.files["shp.db"]')
+    reset = {"files": {"shop.db": "{trial_dir}/shop.db"}, "reset": [{"sql": "delete from ordrs", "url": URL}]}
+    (line,) = [
+        each
+        for each in audited(shop(tmp_path / "b", one, environment=reset)).lines
+        if (each.section, each.level) == ("environment", "fail")
+    ]
+    assert line.what == "mcptrials.yaml:1: environment.reset: reset step failed: no such table: ordrs"
+
+
+def test_a_function_that_is_not_there_is_told_by_the_names_of_the_user(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        audited(shop(tmp_path, [task("t", [SENT], None, SHIP)], servers={"shop": {"python": "./shop.py:mak"}}))
+    assert caught.value.where == "mcptrials.yaml:1: servers.shop.python"
+    assert "./shop.py has no 'mak'; did you mean 'make'?" in caught.value.what
+    assert "_mcptrials" not in caught.value.what

@@ -207,6 +207,8 @@ def test_a_suite_whose_graders_cannot_run_is_incomplete(tmp_path: Path, commands
     result = commands.run(folder, "run", "--json")
     assert result.code == 3
     assert [arm["rate"] for arm in result.document["data"]["arms"]] == [None]
+    hint = f"mend the grader, then grade the same trials again: mcptrials grade runs/{run_folder(folder).name}"
+    assert result.document["error"]["hint"] == hint
     assert {each["graders"][0]["value"] for each in records(run_folder(folder))} == {None}
 
 

@@ -242,7 +242,7 @@ def test_a_fault_before_the_first_trial_is_one_line_with_cause_and_next_step(
         "no command": (
             tiny(command="no-such-command"),
             [],
-            r"1: servers\.tiny\.command: .*cannot start 'no-such-command'.*; 'no-such-command' is not on the PATH: install",
+            r"1: servers\.tiny\.command: .*cannot start 'no-such-command'.*; 'no-such-command' is not on the PATH",
         ),
         "exits at once": (
             code("import sys; sys.exit('out of luck')"),

@@ -21,7 +21,7 @@ from mcptrials.rollout import ArmBench, Bench, Promised, TaskBench
 from mcptrials.rollout.bench import TrialWriter
 from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
-from mcptrials.runner import preflight
+from mcptrials.runner import making, preflight
 from mcptrials.runner.apart import Apart
 from mcptrials.runner.manifest import versions
 from mcptrials.runner.options import Listener, Plan
@@ -53,7 +53,9 @@ class Workshop:
         self._environments = {
             task.id: Environment(project.environment(task), project.dir, load) for task in suite.tasks
         }
-        self._fingerprints = {task.id: self._fingerprint(task) for task in suite.tasks}
+        self._fingerprints = {
+            task.id: making.fingerprint(project, task, self._environments[task.id]) for task in suite.tasks
+        }
         self.places = TrialPlaces.create(project.dir, keep=project.config.keep_trial_dirs)
         self._maker = ServerMaker(project, self.places, redactor, listener.warn)
         self._servers: dict[str, dict[str, Server]] = {}
@@ -78,15 +80,6 @@ class Workshop:
     def _make_models(self) -> None:
         for config in self.project.config.models:
             self._models[_key(config)] = preflight.make_model(config, self.project.dir, self._listener.progressed)
-
-    def _fingerprint(self, task: Task) -> str:
-        environment = self._environments[task.id]
-        try:
-            return environment.fingerprint()
-        except UsageError as exc:
-            missing = next((each for each in environment.spec.files if repr(each) in exc.what), None)
-            where = self.project.where_in(task, "environment", "files", missing) if missing else exc.where
-            raise UsageError(exc.what, where=where, hint=exc.hint) from exc
 
     def environment(self, task: Task) -> Environment:
         return self._environments[task.id]
@@ -125,13 +118,7 @@ class Workshop:
         """
         fingerprint, environment = self._fingerprints[task.id], self._environments[task.id]
         if fingerprint not in self._pristine:
-            try:
-                self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
-            except UsageError as exc:
-                key = "reset" if environment.spec.reset else "files"
-                raise UsageError(
-                    exc.what, where=self.project.where_in(task, "environment", key), hint=exc.hint
-                ) from exc
+            self._pristine[fingerprint] = await making.pristine_hash(self.project, task, environment, self.places)
         if any(isinstance(reader, ChangesReader) for reader in self._readers(task)):
             await self.watch(task)
 
