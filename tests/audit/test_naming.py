@@ -303,7 +303,7 @@ def make(trial_dir):
 def test_a_server_that_asks_in_vain_is_told_the_keys_that_it_needs(tmp_path: Path) -> None:
     server: dict[str, Any] = {"python": "./asking.py:make"}
     asked = task("t", [{"type": "required_tools", "tools": ["create"], "gate": True}], None, call("create", title="x"))
-    fixes = []
+    fixes: list[str | None] = []
     for keys in (
         {},
         {"era": "legacy"},

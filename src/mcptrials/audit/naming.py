@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mcptrials import plugins
 from mcptrials.audit.line import Level, Line
@@ -172,7 +173,7 @@ class Names:
         yield from () if missing else self._misfit(call, task, schema)
 
     def _misfit(self, call: ReferenceCall, task: Task, schema: Mapping[str, object]) -> Iterator[tuple[Keys, Problem]]:
-        parts = schema.get("properties")
+        parts: Any = schema.get("properties")
         misfit = plugins.load("hosts", "mcptrials.hosts.arguments:misfit")
         for name in call.args if isinstance(parts, Mapping) else ():
             if name not in parts:
