@@ -157,7 +157,7 @@ def _servers(project: Project) -> list[_Asked]:
 async def _serve(asked: _Asked, project: Project, workshop: Workshop) -> Served:
     environment = workshop.environment(project.suite.tasks[0])
     filters = [each[asked.name] for each in workshop.filters(asked.variant)]
-    where = partial(project.where, "servers", asked.name)
+    where = partial(project.where_server, asked.variant, asked.name)
     ground = Ground(asked.label, asked.config, filters, environment, workshop.places, project.config.limits, where)
     servers = await workshop.servers(asked.variant)
     served = await serve(servers[asked.name], ground)

@@ -60,7 +60,8 @@ class Names:
     def reader_lines(self) -> list[Line]:
         """Tools that readers ask for."""
         lines: list[Line] = []
-        for task in self._project.suite.tasks:
+        hashes = self._workshop.environment_hashes()
+        for task in {hashes[task.id]: task for task in reversed(self._project.suite.tasks)}.values():
             for pattern, reader in self._workshop.environment(task).spec.readers.items():
                 where = self._project.where_in(task, "environment", "readers", pattern)
                 for level, what, fix in self._reader(parse_reader(reader), task):

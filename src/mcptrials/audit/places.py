@@ -105,14 +105,13 @@ def _looks_at_files(environment: Environment, asked: StateQuery) -> bool:
 
 def hash_lines(project: Project, workshop: Workshop, worlds: Mapping[str, World]) -> list[Line]:
     """Parts of the state hash that are not there."""
-    hashes = workshop.environment_hashes()
+    firsts = {workshop.environment_hashes()[task.id]: task for task in reversed(project.suite.tasks)}
     lines = [
         line
-        for task in project.suite.tasks
-        if (world := worlds.get(hashes[task.id]))
-        for line in _hash_lines(workshop.environment(task), world, task, project)
+        for fingerprint, world in worlds.items()
+        for line in _hash_lines(workshop.environment(firsts[fingerprint]), world, firsts[fingerprint], project)
     ]
-    return [line for index, line in enumerate(lines) if line not in lines[:index]]
+    return list({(line.what, line.level): line for line in lines}.values())
 
 
 def _hash_lines(environment: Environment, world: World, task: Task, project: Project) -> Iterator[Line]:

@@ -117,6 +117,14 @@ class Project:
         """`file:line: key` of a key of the project file, as seen from its folder."""
         return self._near(self.source.where(key) if self.source else self.path.name)
 
+    def where_server(self, variant: str, server: str, *key: Key) -> str:
+        """The same of a key of a server, as a variant has it."""
+        patches = self.config.variants[variant]
+        patch = patches.get(server) if isinstance(patches, dict) else None
+        if key and isinstance(patch, dict) and key[0] in patch:
+            return self.where("variants", variant, server, *key)
+        return self.where("servers", server, *key)
+
     def where_in(self, task: Task, *key: Key) -> str:
         """The same of a key of a task; what it has of the project's environment stands there."""
         if key[0] == "environment" and not _has(task.environment, key[1:]):

@@ -211,9 +211,8 @@ class Workshop:
         self._listener.notice(f"starting {', '.join(configs) or 'no server'} ({variant})")
         environment = self._environments[self.suite.tasks[0].id]
         servers = self._servers[variant] = await self._maker.make(configs)
-        facts = await preflight.try_servers(
-            servers, configs, environment, self.places, self.project.config.limits.connect_seconds, self.project.where
-        )
+        connect_s, where = self.project.config.limits.connect_seconds, partial(self.project.where_server, variant)
+        facts = await preflight.try_servers(servers, configs, environment, self.places, connect_s, where)
         self.facts[variant] = {name: self._maker.with_start(each, configs[name]) for name, each in facts.items()}
 
     async def _check_variant(self, variant: str) -> None:

@@ -140,7 +140,7 @@ async def try_servers(
     """Starts every server of a variant once and lists its tools.
 
     Args:
-        where: the place of a key of the project file.
+        where: the place of a server's key in the project file.
 
     Raises:
         UsageError: one does not start, or lists tools that no client can use.
@@ -162,7 +162,7 @@ async def try_servers(
                 facts[name] = _facts(session)
     except TrialError as exc:
         key, hint = start_hint(exc, configs[tried], environment.project_dir) if tried else ((), "mend the environment")
-        raise UsageError(exc.message, where=tried and where("servers", tried, *key), hint=hint) from exc
+        raise UsageError(exc.message, where=tried and where(tried, *key), hint=hint) from exc
     finally:
         places.remove(place)
     for name, config in configs.items():

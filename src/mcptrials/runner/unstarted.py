@@ -11,6 +11,9 @@ from mcptrials.source import Key, alike
 _SCRIPTS = (".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".jar", ".php", ".pl")
 """An argument that ends so and is no option names a file."""
 
+_SURE = 0.75
+"""All scripts end alike."""
+
 Absent = tuple[tuple[Key, ...], str]
 """The key inside of the server's, and what to do."""
 
@@ -45,5 +48,5 @@ def _absent(config: ServerConfig, project_dir: Path) -> Iterator[Absent]:
     for index, arg in enumerate(config.args):
         if arg.endswith(_SCRIPTS) and not arg.startswith("-") and "{" not in arg and not (folder / arg).exists():
             beside = [path.name for path in (folder / arg).parent.glob(f"*{Path(arg).suffix}")]
-            meant = alike(Path(arg).name, beside)
+            meant = alike(Path(arg).name, beside, _SURE)
             yield ("args", index), f"there is no file {arg!r}" + (f"; did you mean {meant!r}?" if meant else "")
