@@ -255,7 +255,7 @@ def test_a_fault_before_the_first_trial_is_one_line_with_cause_and_next_step(
             [],
             r"server 'tiny' .* within 1\.5 s.*; run its command by hand",
         ),
-        "may write": (tiny(str(SERVER), "--writes"), [], r"no tool is shown .* readOnlyHint.*; declare an 'environ"),
+        "may write": (tiny(str(SERVER), "--writes"), [], r"no tool is shown .* readOnlyHint.*; add 'environment: "),
         "failed preflight": ({"preflight": [["false"]]}, [], r"preflight command 'false' exited with code 1"),
         "no script": ({}, ["--model", "scripted:no.yaml"], r"no\.yaml: the file does not exist; check the path"),
         "empty script": (
