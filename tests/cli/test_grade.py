@@ -207,6 +207,12 @@ def test_a_suite_whose_graders_cannot_run_is_incomplete(tmp_path: Path, commands
     result = commands.run(folder, "run", "--json")
     assert result.code == 3
     assert [arm["rate"] for arm in result.document["data"]["arms"]] == [None]
+    resume = f"mcptrials run --resume runs/{run_folder(folder).name}"
+    hint = f"mend what the grader runs or reads, then go on with: {resume}; if the task file changes, run anew"
+    assert result.document["error"]["hint"] == hint
+    kept = project(tmp_path / "k", asked("breaks", command("exit 2")), keep_trial_dirs=True)
+    hint = commands.run(kept, "run", "--json").document["error"]["hint"]
+    assert hint == f"mend the grader, then grade the same trials again: mcptrials grade runs/{run_folder(kept).name}"
     assert {each["graders"][0]["value"] for each in records(run_folder(folder))} == {None}
 
 
