@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
+from scipy.stats import t as student_t
 from scipy.stats import ttest_rel
 from statsmodels.stats.power import TTestPower
 from tests.hand_made import BASE, NEW, manifest, record, run_of, task
@@ -17,6 +18,7 @@ from mcptrials import compare
 from mcptrials.encoding import dump_line
 from mcptrials.errors import UsageError
 from mcptrials.record import Record
+from mcptrials.stats import average_tasks
 from mcptrials.store import Run
 from mcptrials.trial import Arm
 
@@ -231,6 +233,19 @@ def test_what_trials_spend_is_compared_task_by_task(tmp_path: Path) -> None:  # 
     assert tokens["relative"] == pytest.approx(sum(used["b"]) / sum(used["a"]) - 1)
     assert rows["cost_usd"]["a"] is None
     assert (rows["tool_calls"]["difference"], rows["tool_calls"]["n_tasks"]) == (0, 6)
+
+
+def test_a_group_that_is_called_as_a_task_is_does_not_take_that_task_in(tmp_path: Path) -> None:
+    """As three units: their differences of a trial's tokens are (10 + 20) / 2, 40 and 70 of two tasks, one and one."""
+    tasks = [task("t0", group="t2"), task("t1", group="t2"), task("t2"), task("t3")]
+    runs = []
+    for name, more in (("a", (0, 0, 0, 0)), ("b", (10, 20, 40, 70))):
+        records = [record(f"t{i}", 1, input_tokens=100 + extra, **HASH) for i, extra in enumerate(more)]
+        runs.append(run_of(tmp_path / name, manifest(tasks, trials=1, run_id=name), records))
+    [tokens] = [row for row in only(compare(*runs))["measures"] if row["name"] == "tokens"]
+    units = average_tasks([10, 20, 40, 70], 4, ["g", "g", "x", "y"])
+    half = student_t(units.df).ppf(0.975) * units.se
+    assert (tokens["ci_low"], tokens["ci_high"]) == pytest.approx((35 - half, 35 + half))
 
 
 def listed(*tools: dict[str, Any], **facts: Any) -> dict[str, Any]:
