@@ -32,8 +32,8 @@ class _Stated(BaseModel):
     seed: int
     trials: int = Field(ge=1, le=MAX_TRIALS)
     max_invalid: float
-    tasks: list[Task]
-    arms: list[dict[str, Any]]
+    tasks: list[Task] = Field(min_length=1)
+    arms: list[dict[str, Any]] = Field(min_length=1)
 
 
 def _problem(exc: Exception) -> str:
