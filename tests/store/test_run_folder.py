@@ -120,10 +120,18 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
         run.records()
 
 
-@pytest.mark.parametrize("key", ["tasks", "arms"])
-def test_a_manifest_without_a_task_or_an_arm_is_damaged(tmp_path: Path, key: str) -> None:
-    with pytest.raises(UsageError, match=f"the manifest is damaged: {key}: "):
-        run_of(tmp_path / "r", manifest([task("a")]) | {key: []}, [record("a", 1)])
+@pytest.mark.parametrize("count", [str(10**400), "-1"])
+def test_a_count_that_cannot_be_is_damage(tmp_path: Path, count: str) -> None:
+    run = run_of(tmp_path / "r", manifest([task("a")]), [record("a", 1, input_tokens=77)])
+    file = run.folder / "records" / "w1.jsonl"
+    file.write_text(file.read_text().replace('"input_tokens":77', f'"input_tokens":{count}'))
+    with pytest.raises(UsageError, match="a record cannot be read"):
+        run.records()
+
+
+def test_a_manifest_without_an_arm_is_damaged(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="the manifest is damaged: arms: "):
+        run_of(tmp_path / "r", manifest([task("a")], arms=()), [record("a", 1)])
 
 
 @pytest.mark.parametrize("place", ["records/w2.jsonl", "grades/1.jsonl", "manifest.json"])
