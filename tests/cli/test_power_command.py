@@ -10,8 +10,6 @@ from tests.cli.preloaded import Preloaded
 from tests.cli.tiny_project import adds, asks, make_project
 from tests.hand_made import BASE, NEW, manifest, record, run_of, task
 
-from mcptrials.store import looks
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -142,4 +140,5 @@ def test_a_held_out_run_that_is_planned_with_is_a_look(tmp_path: Path, commands:
     records = [record("t0", 1), record("t0", 2, "failed")]
     run_of(tmp_path / "runs" / "r", manifest([task("t0")], run_id="r", split="held_out"), records)
     assert commands.run(tmp_path, "power", "runs/r", "--effect", "50").code == 0
-    assert [(each["command"], each["run_id"]) for each in looks(tmp_path)] == [("power", "r")]
+    [look] = (tmp_path / "held_out_looks.jsonl").read_text().splitlines()
+    assert (json.loads(look)["command"], json.loads(look)["run_id"]) == ("power", "r")

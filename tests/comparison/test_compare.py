@@ -11,14 +11,17 @@ from typing import Any
 
 import pytest
 from scipy.stats import binom, binomtest, ttest_rel
+from scipy.stats import t as student_t
 from statsmodels.stats.power import TTestPower
 from tests.hand_made import BASE, NEW, manifest, record, run_of, task
 
 from mcptrials import compare
+from mcptrials.comparison.success import surviving
 from mcptrials.encoding import dump_line
 from mcptrials.errors import UsageError
 from mcptrials.planning import Wish, ground_of_run, reckon
 from mcptrials.record import Record
+from mcptrials.stats import average_tasks, compare_paired
 from mcptrials.store import Run
 from mcptrials.trial import Arm
 
@@ -256,9 +259,53 @@ def test_what_trials_spend_is_compared_task_by_task(tmp_path: Path) -> None:  # 
     expected = ttest_rel(used["b"], used["a"]).confidence_interval(0.95)
     tokens = rows["tokens"]
     assert (tokens["ci_low"], tokens["ci_high"]) == pytest.approx((expected.low, expected.high))
+    share = fmean(used["a"])
+    assert tokens["relative_ci"] == pytest.approx([expected.low / share, expected.high / share])
     assert tokens["relative"] == pytest.approx(sum(used["b"]) / sum(used["a"]) - 1)
     assert rows["cost_usd"]["a"] is None
     assert (rows["tool_calls"]["difference"], rows["tool_calls"]["n_tasks"]) == (0, 6)
+
+
+@pytest.mark.parametrize(("before", "after"), [([1, 0], [1, 1]), ([0, 1], [0, 0])])
+def test_the_transcripts_of_a_task_that_moved_show_what_moved(tmp_path: Path, before: Any, after: Any) -> None:
+    """Of the side with both verdicts the one that the other side did not have; half of the trials is no flip."""
+    [row] = only(compare(side(tmp_path / "a", {"t": before}), side(tmp_path / "b", {"t": after})))["changed_tasks"]
+    assert row["transcripts"]["a"].endswith(f"transcripts/t-2-{BASE.id}-1.jsonl")
+    assert row["flipped"] is (sum(after) == 2)
+
+
+def test_one_unknown_trial_makes_what_its_task_spent_unknown(tmp_path: Path) -> None:
+    runs = []
+    for name, last in (("a", 70), ("b", None)):
+        used = {"t0": (10, 20), "t1": (40, 60), "t2": (30, last)}
+        tasks = [task(each) for each in used]
+        records = [
+            record(t, n, input_tokens=each, **HASH) for t, both in used.items() for n, each in enumerate(both, 1)
+        ]
+        runs.append(run_of(tmp_path / name, manifest(tasks, run_id=name), records))
+    [tokens] = [row for row in only(compare(*runs))["measures"] if row["name"] == "tokens"]
+    assert (tokens["n_tasks"], tokens["difference"]) == (2, 0)
+
+
+def test_a_verdict_that_one_worst_case_overturns_does_not_hold() -> None:
+    found = compare_paired({f"t{i}": [0] for i in range(8)}, {f"t{i}": [1] for i in range(8)})
+    assert found.verdict == "better"
+    worst = {"against": {"verdict": "inconclusive"}, "for": {"verdict": "better"}}
+    assert surviving(found, worst, 1).verdict == "inconclusive"
+    assert surviving(found, {"against": worst["for"], "for": worst["for"]}, 1) is found
+
+
+def test_a_group_that_is_called_as_a_task_is_does_not_take_that_task_in(tmp_path: Path) -> None:
+    """As three units: their differences of a trial's tokens are (10 + 20) / 2, 40 and 70 of two tasks, one and one."""
+    tasks = [task("t0", group="t2"), task("t1", group="t2"), task("t2"), task("t3")]
+    runs = []
+    for name, more in (("a", (0, 0, 0, 0)), ("b", (10, 20, 40, 70))):
+        records = [record(f"t{i}", 1, input_tokens=100 + extra, **HASH) for i, extra in enumerate(more)]
+        runs.append(run_of(tmp_path / name, manifest(tasks, trials=1, run_id=name), records))
+    [tokens] = [row for row in only(compare(*runs))["measures"] if row["name"] == "tokens"]
+    units = average_tasks([10, 20, 40, 70], 4, ["g", "g", "x", "y"])
+    half = student_t(units.df).ppf(0.975) * units.se
+    assert (tokens["ci_low"], tokens["ci_high"]) == pytest.approx((35 - half, 35 + half))
 
 
 def listed(*tools: dict[str, Any], **facts: Any) -> dict[str, Any]:

@@ -236,6 +236,12 @@ def test_of_nothing_scored_there_is_no_rate(tmp_path: Path, verdict: Any) -> Non
     assert not [text for name in ("b", "td", "bdi") for text in page.texts[name] if re.search(r"\d %", text)]
 
 
+def test_what_a_manifest_says_out_of_shape_is_left_out(tmp_path: Path) -> None:
+    run = told_run(tmp_path / "run", simple_records("b"), events_of())
+    odd = Run(run.folder, run.manifest | {"versions": "x", "limits": [1], "preflight": 7, "servers": "x"})
+    assert "at this one task" in html_page(page_of(odd))
+
+
 def test_an_empty_run_and_one_with_a_single_task_have_a_page(tmp_path: Path) -> None:
     empty = told_run(tmp_path / "none", [], [])
     assert "Nothing can be said" in html_page(page_of(empty))

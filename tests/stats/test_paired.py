@@ -16,6 +16,8 @@ from scipy.special import xlogy
 from scipy.stats import binom, permutation_test
 
 from mcptrials.stats import PairedComparison, Scope, compare_paired, wilson_interval
+from mcptrials.stats.permutation import deal
+from mcptrials.stats.sign_flip import sign_flip_interval
 from mcptrials.stats.stratified import stratified_interval
 
 SCOPES: tuple[Scope, Scope] = ("tasks-like-these", "these-tasks")
@@ -223,6 +225,35 @@ def test_equivalence_needs_a_margin_and_tasks_enough() -> None:
     assert compare_paired(a, b, scope="these-tasks", margin=0.08).verdict == "equivalent"
     few = suite(*[(5, 5)] * 10)
     assert compare_paired(few, few, margin=0.1).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(("n_tasks", "verdict"), [(10, "inconclusive"), (40, "equivalent")])
+def test_few_tasks_that_hardly_differ_are_not_equivalent_since_others_may_be_missing(
+    n_tasks: int, verdict: str
+) -> None:
+    """The rule of three: 10 tasks leave 26 % of tasks possible that differ wholly, 40 leave 7 %."""
+    a = {f"t{i}": [0.5] for i in range(n_tasks)}
+    b = {f"t{i}": [0.5 + 0.01 * (-1) ** i] for i in range(n_tasks)}
+    assert compare_paired(a, b, margin=0.1).verdict == verdict
+
+
+def test_it_is_the_90_percent_interval_that_must_lie_within_the_margin() -> None:
+    """Two one-sided tests at 5 % each: a margin between the ends of the 90 % and the 95 % interval is enough."""
+    moved = {f"t{i}": (1 if i % 5 else -1) * (i % 4) * 0.08 for i in range(40)}
+    a, b = {each: [0.5] for each in moved}, {each: [0.5 + by] for each, by in moved.items()}
+    ends = [sign_flip_interval(list(moved.values()), [1] * 40, alpha).high for alpha in (0.1, 0.05)]
+    verdicts = [compare_paired(a, b, margin=margin).verdict for margin in (ends[0] - 0.001, sum(ends) / 2)]
+    assert verdicts == ["better", "equivalent"]
+
+
+def test_it_is_the_90_percent_interval_of_these_tasks_too() -> None:
+    a = {f"t{i}": [1, 0, 1, 0, 1, 1] for i in range(12)}
+    b = {f"t{i}": [1, 1, 0, 0, 1, i % 2] for i in range(12)}
+    pairs = [(a[each], b[each]) for each in a]
+    ends = [-stratified_interval(pairs, deal(pairs), alpha).low for alpha in (0.1, 0.05)]
+    margins = (ends[0] - 0.001, sum(ends) / 2)
+    verdicts = [compare_paired(a, b, scope="these-tasks", margin=margin).verdict for margin in margins]
+    assert verdicts == ["inconclusive", "equivalent"]
 
 
 def test_a_difference_below_the_margin_is_equivalent_and_names_its_direction() -> None:

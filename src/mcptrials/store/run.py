@@ -32,7 +32,7 @@ class _Stated(BaseModel):
     trials: int = Field(ge=1, le=MAX_TRIALS)
     max_invalid: float
     tasks: list[Task]
-    arms: list[dict[str, Any]]
+    arms: list[dict[str, Any]] = Field(min_length=1)
 
 
 def _problem(exc: Exception) -> str:
