@@ -325,3 +325,13 @@ def test_every_look_at_held_out_tasks_is_noted_in_order(tmp_path: Path) -> None:
     assert [(look["command"], look["run_id"]) for look in looks] == [("run", "r1"), ("show", "r1")]
     with pytest.raises(UsageError, match="this look at held-out tasks cannot be noted: No such file"):
         log_look(tmp_path / "gone", "show", "r1")
+
+
+@pytest.mark.parametrize("named", ["/etc/passwd", "../secret.jsonl", "transcripts/../../secret.jsonl", "link.jsonl"])
+def test_a_record_from_elsewhere_cannot_have_files_outside_of_its_run_read(named: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.jsonl").write_text('{"kind":"prompt"}\n')
+    made = record("t", 1, transcript=named)
+    run = run_of(tmp_path / "run", manifest([task("t")]), [made])
+    (run.folder / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    with pytest.raises(UsageError, match="outside of its run"):
+        run.transcript(made)
