@@ -62,7 +62,7 @@ bench-memory: $(VENV)/.dev  ## memory of a long run, from its hundredth to its f
 	@$(BIN)/python bench/memory.py
 
 bench-stats: $(VENV)/.dev  ## whether intervals cover and tests err as they say: the tables of docs/statistics.md
-	@$(BIN)/python bench/simulation.py
+	@$(BIN)/python -m bench.simulation
 
 constraints: $(VENV)/.uv  ## take the newest versions that fit
 	@$(BIN)/uv pip compile --quiet --universal --upgrade --no-header --no-annotate --no-emit-index-url \

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
 
+from bench.recovery import TASKS, TRIALS, recovery
+
 from mcptrials.stats import (
     PairedComparison,
     Scope,
@@ -19,6 +21,7 @@ from mcptrials.stats import (
     estimate,
     wilson_interval,
 )
+from mcptrials.stats.paired import FEWEST_UNITS
 
 PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
 BEGIN, END = "<!-- simulation: written by make bench-stats -->", "<!-- end of simulation -->"
@@ -171,7 +174,8 @@ def powers(runs: int) -> str:
     """The table of differing arms."""
     rows = []
     scopes: tuple[Scope, Scope] = ("tasks-like-these", "these-tasks")
-    cells = [(n, difference, scope) for scope in scopes for n in (10, 20, 50) for difference in (0.0, 0.1, 0.2, 0.3)]
+    cells = [(n, difference, scope) for scope in scopes for n in (3, 10, 20, 50) for difference in (0.0, 0.1, 0.2, 0.3)]
+    cells = [each for each in cells if each[0] >= FEWEST_UNITS or each[2] == "these-tasks"]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(differing_arms, *zip(*cells, strict=True), [runs] * len(cells))
         for (n, difference, scope), (found, by_t, held, width) in zip(cells, results, strict=True):
@@ -180,12 +184,22 @@ def powers(runs: int) -> str:
     return table(("scope", "tasks x 5", "true difference", "called better", "by t", "covered", "width"), rows)
 
 
+def recoveries(runs: int) -> str:
+    """The table of whole runs, with the binomial error of each share."""
+    rows = []
+    for (what, scope), held in recovery(range(runs)).items():
+        # Agresti and Coull's: none missed of 500 is no certainty.
+        shrunk = (held * runs + 2) / (runs + 4)
+        rows.append([what, scope, *percent(held), f"+- {100 * math.sqrt(shrunk * (1 - shrunk) / (runs + 4)):.1f}"])
+    return table((f"{runs} runs of {TASKS} tasks x {TRIALS} trials", "scope", "covered", "standard error"), rows)
+
+
 def main() -> None:
     """Write the tables anew."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     started = time.monotonic()
     fewer = runs // 4
-    tables = [f"{each}\n" for each in (sizes(runs), coverages(fewer), powers(fewer))]
+    tables = [f"{each}\n" for each in (sizes(runs), coverages(fewer), powers(fewer), recoveries(fewer))]
     text = PAGE.read_text("utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]

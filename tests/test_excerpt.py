@@ -23,6 +23,12 @@ GROUP = """  + Exception Group Traceback (most recent call last):
     | ConnectionError: no route to the store
     +------------------------------------
 """
+PULL = """Unable to find image 'none:1' locally
+docker: Error response from daemon: pull access denied for none
+
+Run 'docker run --help' for more information
+"""
+FORM = "docker: invalid reference format\n\nRun 'docker run --help' for more information\n"
 
 
 @pytest.mark.parametrize(
@@ -31,6 +37,8 @@ GROUP = """  + Exception Group Traceback (most recent call last):
         (NPM, "npm error code E404 / npm error 404 Not Found - GET https://packages.example/nosuch"),
         (NODE, "Error: Cannot find module '/x.js'"),
         (PYTHON, "shop.db.NoFileError: there is no shop.db"),
+        (PULL, "docker: Error response from daemon: pull access denied for none"),
+        (FORM, "docker: invalid reference format"),
         (GROUP, "ConnectionError: no route to the store"),
         ("starting\nno database, giving up\n", "no database, giving up"),
         ("fatal: a\nfatal: a\nbye", "fatal: a"),

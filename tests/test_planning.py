@@ -13,13 +13,13 @@ from tests.hand_made import BASE, NEW, manifest, record, run_of, task
 
 from mcptrials.errors import UsageError
 from mcptrials.planning import Ground, Wish, ground_of_project, ground_of_run, reckon
-from mcptrials.planning.chance import Chances, Experiment, repeated
 from mcptrials.planning.ground import Use
 from mcptrials.planning.noise import ASSUMED, Noise
 from mcptrials.project import Project
-from mcptrials.stats import compare_paired, simulated_power
+from mcptrials.stats import compare_paired, sign_flip_p, simulated_power
+from mcptrials.stats.chance import Chances, Experiment, repeated
 from mcptrials.stats.power import PairedDesign
-from mcptrials.stats.simulation import _rates
+from mcptrials.stats.simulation import _rates, _sign_flip_ps
 from mcptrials.store import Run
 from mcptrials.trial import Arm
 
@@ -74,6 +74,13 @@ def test_the_simulation_decides_as_compare_does_with_and_without_groups() -> Non
         assert simulated_power(design, sizes, 0.3, seed=5, runs=runs) == better / runs
 
 
+@pytest.mark.parametrize(("units", "largest"), [(1, 1), (6, 1), (12, 5), (100, 5), (7, 40_000)])
+def test_all_simulated_comparisons_at_once_have_the_p_of_each(units: int, largest: int) -> None:
+    rows = np.random.default_rng(units).integers(-largest, largest + 1, size=(40, units))
+    rows[0] = 0
+    assert _sign_flip_ps(rows) == pytest.approx([sign_flip_p(row.tolist()) for row in rows], abs=1e-12)
+
+
 def test_grouped_tasks_find_less_than_as_many_independent_ones() -> None:
     design = PairedDesign(trials=(3, 3))
     assert simulated_power(design, [1] * 30, 0.3) > simulated_power(design, [3] * 10, 0.3) + 0.2
@@ -83,27 +90,27 @@ def test_grouped_tasks_find_less_than_as_many_independent_ones() -> None:
 
 
 def test_by_formula_groups_are_the_units_and_single_tasks_equal_the_reference() -> None:
-    found = Chances(0).of(Experiment((1,) * 300, 2, ASSUMED), 0.05)
+    found = Chances(0).of(Experiment((1,) * 300, ASSUMED.design(2)), 0.05)
     sd = math.sqrt(0.1 + 2 * 0.15 / 2)
     assert (found.method, found.se) == ("formula", None)
     assert found.power == pytest.approx(TTestPower().power(0.05 / sd, 300, 0.05), abs=1e-9)
-    grouped = Chances(0).of(Experiment((4,) * 300, 2, ASSUMED), 0.05)
+    grouped = Chances(0).of(Experiment((4,) * 300, ASSUMED.design(2)), 0.05)
     sd = math.sqrt(0.1 + 2 * 0.15 / 2 / 4)
     assert grouped.power == pytest.approx(TTestPower().power(0.05 / sd, 300, 0.05), abs=1e-9)
 
 
 def test_what_is_detectable_and_what_is_needed_have_the_power_that_was_asked_for() -> None:
-    chances, plan = Chances(1), Experiment((1,) * 15, 3, Noise(0.02, 0.15))
+    chances, plan = Chances(1), Experiment((1,) * 15, Noise(0.02, 0.15).design(3))
     least = chances.detectable(plan, 0.8)
     assert least is not None
     assert chances.of(plan, least).power == pytest.approx(0.8, abs=0.05)
     tasks = chances.tasks_needed(plan, 0.2, 0.8)
     assert tasks is not None
-    assert simulated_power(plan.noise.design(3), tasks, 0.2, seed=77, runs=2000) == pytest.approx(0.8, abs=0.05)
+    assert simulated_power(plan.design, tasks, 0.2, seed=77, runs=2000) == pytest.approx(0.8, abs=0.05)
     trials = chances.trials_needed(plan, 0.2, 0.8)
     assert trials is not None
     assert trials > 3
-    assert simulated_power(plan.noise.design(trials), 15, 0.2, seed=77, runs=2000) == pytest.approx(0.8, abs=0.05)
+    assert simulated_power(plan.tried(trials).design, 15, 0.2, seed=77, runs=2000) == pytest.approx(0.8, abs=0.05)
 
 
 def test_fewer_than_six_units_never_decide_and_are_told_what_to_add() -> None:

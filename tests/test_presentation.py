@@ -191,3 +191,10 @@ BLOCKS = st.lists(JSON | st.fixed_dictionaries({"type": st.sampled_from(["text",
 def test_any_result_becomes_text_that_a_provider_takes(result: Any) -> None:
     text, _ = present_result(result)
     assert text.encode().decode() == text
+
+
+def test_of_a_result_with_very_many_odd_blocks_not_every_change_is_told() -> None:
+    text, changes = present_result({"content": [{}] * 50_000, "isError": True})
+    assert text.count("[None]") == 50_000
+    assert len(changes) < 1100
+    assert [(each.policy, each.before) for each in changes[-2:]] == [("more_changes", 49_001), ("mark_error", None)]

@@ -130,7 +130,12 @@ REFUSED = [
     ("x.json", "[1,\n1e999]", "x.json:2: [1]: 1e999 is no finite number"),
     ("x.yaml", "a: 1\nb: -.inf\n", "x.yaml:2: b: -.inf is no finite number"),
     ("x.yaml", "a: [.nan]\n", "x.yaml:1: a[0]: .nan is no finite number"),
-    ("x.yaml", "a:\n\t- b\n", "x.yaml:2: not valid YAML: found character '\\t' that cannot start any token"),
+    (
+        "x.yaml",
+        "a:\n\t- b\n",
+        "x.yaml:2: not valid YAML: found character '\\t' that cannot start any token; line 2 is indented by a tab; "
+        "use spaces",
+    ),
     ("x.yaml", "a: 1\n---\nb: 2\n", "x.yaml:2: not valid YAML: but found another document"),
     ("x.yaml", "a: 'x\n", "x.yaml:2: not valid YAML: found unexpected end of stream"),
     ("x.yaml", "a: *b\n", "x.yaml:1: not valid YAML: found undefined alias 'b'"),

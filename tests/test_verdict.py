@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcptrials.trial import Arm, Decision, Grade, Outcome, Trial, decide
+from mcptrials.trial import Arm, Decision, Grade, Outcome, Trial, decide, partial_credit
 
 PASSED = Decision("passed", "none", None)
 
@@ -164,3 +164,13 @@ def test_a_trials_name_is_unique_in_a_run_and_tells_its_attempt() -> None:
     trial = Trial(task_id="issues-017", arm="0a1b2c3d", number=3, seed=7, block=3, attempt=2)
     assert trial.name == "issues-017-3-0a1b2c3d-2"
     assert trial.key.model_dump() == {"task_id": "issues-017", "arm": "0a1b2c3d", "number": 3, "attempt": 2, "seed": 7}
+
+
+def test_partial_credit_is_weighted_and_a_value_beyond_the_whole_earns_no_more() -> None:
+    half, more, less = grade(0.5), grade(3.0), grade(-1.0)
+    assert partial_credit([half.model_copy(update={"weight": 3}), grade(True)]) == (3 * 0.5 + 1) / 4
+    assert partial_credit([half, more]) == 0.75
+    assert partial_credit([half, less]) == 0.25
+    assert partial_credit([half, grade(0.0, gate=False)]) == 0.5
+    assert partial_credit([half, grade(None)]) is None
+    assert partial_credit([grade(True, gate=False)]) is None

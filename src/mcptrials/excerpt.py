@@ -9,6 +9,8 @@ CUT = "[...]"
 _ERROR = re.compile(r"\b(?:error|fatal|panic|exception|failed)\b|\b\w+(?:Error|Exception): |\bERR!", re.IGNORECASE)
 _TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"[ |]*([\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)")
+_NO_REASON = re.compile(r"(?:See|Run|Try) ['\"`].*--help|Unable to find image |[0-9a-f]{12}: [A-Z]|Digest: |Status: ")
+"""What docker and podman say around the reason: where help is, and how a pull goes."""
 _TELLING_LINES = 2
 """What npm says first is a code, and the reason stands behind it."""
 
@@ -43,6 +45,7 @@ def telling(text: str, limit: int) -> str:
     if _TRACEBACK in text:
         raised = [match[1] for line in lines if (match := _RAISED.fullmatch(line))]
         return beginning((raised or lines)[-1], limit)
+    lines = [line for line in lines if not _NO_REASON.match(line)] or lines
     errors = list(dict.fromkeys(line for line in lines if _ERROR.search(line)))
     return " / ".join(beginning(line, limit) for line in (errors[:_TELLING_LINES] or lines[-1:]))
 

@@ -97,10 +97,15 @@ def _resolve(path: str, project_dir: Path | None) -> Any:
         module = _load_file((project_dir or Path()) / module_name)
     else:
         module = importlib.import_module(module_name)
+    if not hasattr(module, attribute):
+        hint = nearest(attribute, (name for name in vars(module) if not name.startswith("_")))
+        raise AttributeError(f"{module_name} has no {attribute!r}" + (f"; {hint}" if hint else ""))
     return getattr(module, attribute)
 
 
 def _load_file(path: Path) -> Any:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {str(path)!r}")
     name = f"_mcptrials_{path.stem}_{abs(hash(str(path.resolve())))}"
     if name in sys.modules:
         return sys.modules[name]

@@ -31,6 +31,9 @@ BYTES_PER_TOKEN = 4
 RawTool = Mapping[str, Any]
 """A tool as the server listed it: name, description, inputSchema, annotations ..."""
 
+MOST_CHANGES = 1000
+"""Of one result that are told one by one: half a million odd blocks would else be as many events."""
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -234,6 +237,8 @@ def present_result(result: Any, policy: ResultPolicy = AS_TEXT) -> tuple[str, tu
     """
     changes: list[Change] = []
     text = _by_policy(result, policy, changes)
+    if (more := len(changes) - MOST_CHANGES) > 0:
+        changes[MOST_CHANGES:] = [Change("more_changes", "result", more)]
     if (clean := _unicode(text)) != text:
         changes.append(Change("lone_surrogates", "result"))
     if isinstance(result, Mapping) and result.get("isError") is True and not clean.lstrip().lower().startswith("error"):

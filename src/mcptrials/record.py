@@ -11,6 +11,8 @@ from mcptrials.trial import Framing, StateValue, Verdict
 SCHEMA_VERSION = 1
 NO_SUCH_TOOL = " (no such tool)"
 """What stands after the name of a tool that is none."""
+MOST = (1 << 63) - 1
+"""Of what is counted: a larger number is damage, and would be too large for a float."""
 
 
 class GradeRecord(BaseModel):
@@ -67,11 +69,11 @@ class Record(BaseModel):
     server_version: str | dict[str, str | None] | None
     passed: bool | None
     graders: tuple[GradeRecord, ...]
-    tool_calls: int
-    tool_errors: int
-    protocol_errors: int
-    input_tokens: int | None
-    output_tokens: int | None
+    tool_calls: int = Field(ge=0, le=MOST)
+    tool_errors: int = Field(ge=0, le=MOST)
+    protocol_errors: int = Field(ge=0, le=MOST)
+    input_tokens: int | None = Field(ge=0, le=MOST)
+    output_tokens: int | None = Field(ge=0, le=MOST)
     duration_ms: float | None
     transcript: str
 
@@ -99,16 +101,16 @@ class Record(BaseModel):
     state: dict[str, StateValue] = {}
     stop: str | None = None
     tool_sequence: tuple[str, ...] = ()
-    sent_calls: int = 0
-    unknown_tools: int = 0
+    sent_calls: int = Field(default=0, ge=0, le=MOST)
+    unknown_tools: int = Field(default=0, ge=0, le=MOST)
     """Calls by names that the model was not shown; those that no server got are not in `sent_calls`."""
     unknown_at: tuple[int, ...] = ()
     """Where in `tool_sequence` they are, from 0."""
-    argument_errors: int = 0
-    contract_violations: int = 0
+    argument_errors: int = Field(default=0, ge=0, le=MOST)
+    contract_violations: int = Field(default=0, ge=0, le=MOST)
     server_faults: tuple[str, ...] = ()
-    cached_input_tokens: int | None = None
-    reasoning_tokens: int | None = None
+    cached_input_tokens: int | None = Field(default=None, ge=0, le=MOST)
+    reasoning_tokens: int | None = Field(default=None, ge=0, le=MOST)
     cost_usd: float | None = None
     model_ms: float | None = None
     tool_ms: float | None = None

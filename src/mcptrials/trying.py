@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from mcptrials.counting import counted
 from mcptrials.errors import UsageError
-from mcptrials.planning.chance import Chances, Experiment
 from mcptrials.planning.ground import group_sizes
 from mcptrials.planning.noise import ASSUMED
 from mcptrials.project import Project, ProjectConfig
@@ -20,6 +19,7 @@ from mcptrials.project.checks import load_overrides
 from mcptrials.record import Record
 from mcptrials.source import nearest
 from mcptrials.stats import PairedComparison, compare_paired
+from mcptrials.stats.chance import Chances, Experiment
 from mcptrials.stats.paired import FEWEST_UNITS
 from mcptrials.store import find_run
 from mcptrials.task import Task
@@ -156,7 +156,7 @@ class Blocks:
 def detectable(tasks: Sequence[Task], trials: Sequence[Trial], seed: int) -> str:
     """What a plan of two arms can detect, said before it costs anything: as `mcptrials power` says it."""
     per_task = max(1, round(len(trials) / len(tasks) / 2))
-    plan = Experiment(group_sizes(tasks), per_task, ASSUMED)
+    plan = Experiment(group_sizes(tasks), ASSUMED.design(per_task))
     units, grouped = len(plan.sizes), len(plan.sizes) < len(tasks)
     what = counted(units, "group of tasks", "groups of tasks") if grouped else counted(units, "task")
     if not plan.can_decide:

@@ -59,7 +59,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
     ),
     "an unknown tool": (
         task("t", [SENT], None, call("ship_order", id=1)),
-        "its reference fails: it calls 'shop/ship_order', which is no tool that a model is shown",
+        "tasks.json:1: [1].reference.calls[0].tool: there is no tool 'ship_order'",
     ),
     "a call that errs": (
         task("t", [TOTAL], "1250", call("get_order", id=9)),

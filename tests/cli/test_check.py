@@ -232,9 +232,9 @@ def test_a_server_that_fails_costs_none_of_the_others(tmp_path: Path, commands: 
     data = check(commands, folder, "--set", "limits.call_seconds=0.5", "--set", "limits.connect_seconds=3")
     assert time.monotonic() - began < 30
     failures = {line["subject"]: line["what"] for line in data["lines"] if line["level"] == "fail"}
-    assert {name: what.partition(":")[0] for name, what in failures.items()} == {
-        "absent": "server 'absent'",
-        "exits": "server 'exits' exited with code 4 before the handshake was done; its stderr says",
+    assert {name: what.rpartition("mcptrials.yaml:1: ")[2].partition(":")[0] for name, what in failures.items()} == {
+        "absent": "servers.absent.command",
+        "exits": "servers.exits",
         "crashes": "a call of a tool it does not have ends the server",
         "hangs": "a call of a tool it does not have is not answered within 0.5 s",
         "endless": "the pages of tools/list do not end",

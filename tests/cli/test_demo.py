@@ -31,3 +31,11 @@ def test_without_the_local_model_the_demo_says_how_else_to_see_the_product(tmp_p
     )
     assert len(result.err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_with_a_script_that_is_not_there_says_which_one_is(tmp_path: Path, commands: Preloaded) -> None:
+    for model in ("scripted", "scripted:mine.yaml"):
+        result = commands.run(tmp_path, "demo", "--model", model)
+        assert result.code == 2
+        assert result.err.endswith("the example's own is: mcptrials demo --model scripted:script.yaml\n")
+        assert len(result.err.splitlines()) == 1

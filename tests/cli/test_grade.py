@@ -207,7 +207,36 @@ def test_a_suite_whose_graders_cannot_run_is_incomplete(tmp_path: Path, commands
     result = commands.run(folder, "run", "--json")
     assert result.code == 3
     assert [arm["rate"] for arm in result.document["data"]["arms"]] == [None]
+    resume = f"mcptrials run --resume runs/{run_folder(folder).name}"
+    hint = f"mend what the grader runs or reads, then go on with: {resume}; if the task file changes, run anew"
+    assert result.document["error"]["hint"] == hint
+    kept = project(tmp_path / "k", asked("breaks", command("exit 2")), keep_trial_dirs=True)
+    hint = commands.run(kept, "run", "--json").document["error"]["hint"]
+    assert hint == f"mend the grader, then grade the same trials again: mcptrials grade runs/{run_folder(kept).name}"
     assert {each["graders"][0]["value"] for each in records(run_folder(folder))} == {None}
+
+
+def test_a_run_whose_grader_gave_out_is_graded_later_without_a_model_or_a_server(  # C65
+    tmp_path: Path, commands: Preloaded
+) -> None:
+    folder = project(tmp_path / "p", asked("t", {"type": "python", "call": "./judge.py:check"}, trials=2))
+    (folder / "judge.py").write_text("def check(given):\n    raise RuntimeError('429 Too Many Requests')\n")
+    result = commands.run(folder, "run", "--name", "r", "--json")
+    [arm] = result.document["data"]["arms"]
+    assert (result.code, arm["rate"], arm["invalid"]) == (3, None, 2)
+    before = records(folder / "runs" / "r")
+    assert {(each["answer"], each["blame"]) for each in before} == {("5", "grader")}
+    (folder / "judge.py").write_text("def check(given):\n    return given.outcome.answer == '5'\n")
+    (folder / "script.yaml").unlink()
+    config = json.loads((folder / "mcptrials.yaml").read_text())
+    config["servers"]["tiny"] = {"command": "sh", "args": ["-c", f"touch {tmp_path}/started"]}
+    (folder / "mcptrials.yaml").write_text(json.dumps(config))
+    result = commands.run(folder, "grade", "r", "--json")
+    assert (result.code, result.document["data"]["not_graded"]) == (0, [])
+    [arm] = commands.run(folder, "show", "r", "--json").document["data"]["arms"]
+    assert (arm["rate"], arm["passed"], arm["invalid"]) == (1, 2, 0)
+    assert records(folder / "runs" / "r") == before
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,6 @@ from tests.cli.preloaded import Preloaded
 from tests.cli.tiny_project import adds, asks, make_project
 from tests.hand_made import BASE, NEW, manifest, record, run_of, task
 
-from mcptrials.store import looks
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -67,7 +65,7 @@ def test_a_run_is_planned_for_with_its_own_noise_and_without_its_project(
     assert effect["se"] == pytest.approx((effect["power"] * (1 - effect["power"]) / 1000) ** 0.5, abs=0.005)
 
 
-def test_a_design_that_never_decides_says_so_before_anything_is_paid(folder: Path, commands: Preloaded) -> None:
+def test_a_design_that_never_decides_says_so_before_anything_is_paid(folder: Path, commands: Preloaded) -> None:  # C68
     ended = commands.run(folder, "power", "--tasks", "5", "--effect", "90")
     assert ended.code == 0
     assert "NEVER: 4 groups can never decide" in ended.out
@@ -142,4 +140,5 @@ def test_a_held_out_run_that_is_planned_with_is_a_look(tmp_path: Path, commands:
     records = [record("t0", 1), record("t0", 2, "failed")]
     run_of(tmp_path / "runs" / "r", manifest([task("t0")], run_id="r", split="held_out"), records)
     assert commands.run(tmp_path, "power", "runs/r", "--effect", "50").code == 0
-    assert [(each["command"], each["run_id"]) for each in looks(tmp_path)] == [("power", "r")]
+    [look] = (tmp_path / "held_out_looks.jsonl").read_text().splitlines()
+    assert (json.loads(look)["command"], json.loads(look)["run_id"]) == ("power", "r")

@@ -1,6 +1,7 @@
 """`mcptrials report`: from a run's folder to one file."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -40,6 +41,25 @@ def test_a_run_becomes_a_page_and_two_are_compared(folder: Path, commands: Prelo
     assert (data["file"], data["format"], len(data["summaries"])) == ("two.md", "markdown", 2)
     assert data["comparison"]["comparisons"][0]["verdict"] == "inconclusive"
     assert commands.run(folder, "report", "one", "--to", "markdown", "-o", "-").out.startswith("# base")
+
+
+def test_every_form_of_a_report_shows_the_numbers_of_the_one_summary(folder: Path, commands: Preloaded) -> None:  # C76
+    stored = json.loads((folder / "runs" / "one" / "summary.json").read_text("utf-8"))
+    shown = commands.run(folder, "show", "one", "--json").document["data"]
+    page = commands.run(folder, "report", "one", "-o", "-", "--to", "html").out
+    [inside] = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    markdown = commands.run(folder, "report", "one", "-o", "-", "--to", "markdown").out
+    screen = commands.run(folder, "show", "one").out
+    places = {"run_dir", "trial_dirs"}
+    for each in (shown, json.loads(inside)["summaries"][0]):
+        assert {key: each[key] for key in stored.keys() - places} == {
+            key: stored[key] for key in stored.keys() - places
+        }
+    [arm] = stored["arms"]
+    rate, interval = f"{100 * arm['rate']:.1f} %", f"[{100 * arm['ci_low']:.1f}, {100 * arm['ci_high']:.1f}]"
+    for text in (page, markdown.replace("\\", ""), screen):
+        assert rate in text
+        assert interval in text
 
 
 def test_held_out_words_need_to_be_asked_for_and_every_page_is_a_look(folder: Path, commands: Preloaded) -> None:

@@ -239,7 +239,11 @@ def test_a_fault_before_the_first_trial_is_one_line_with_cause_and_next_step(
         "no tasks": ({"tasks": ["no*.yaml"]}, [], r"no task file matches 'no\*\.yaml'; "),
         "runs in a file": ({"runs": str(tmp_path / "file")}, [], r"file: runs cannot be written .* is a file; check"),
         "runs in a system": ({"runs": "/proc/no/runs"}, [], r"/proc/no/runs.*: .*; check 'runs'"),
-        "no command": (tiny(command="no-such-command"), [], r"cannot start 'no-such-command'.*; run its command"),
+        "no command": (
+            tiny(command="no-such-command"),
+            [],
+            r"1: servers\.tiny\.command: .*cannot start 'no-such-command'.*; 'no-such-command' is not on the PATH",
+        ),
         "exits at once": (
             code("import sys; sys.exit('out of luck')"),
             [],
@@ -251,7 +255,7 @@ def test_a_fault_before_the_first_trial_is_one_line_with_cause_and_next_step(
             [],
             r"server 'tiny' .* within 1\.5 s.*; run its command by hand",
         ),
-        "may write": (tiny(str(SERVER), "--writes"), [], r"no tool is shown .* readOnlyHint.*; declare an 'environ"),
+        "may write": (tiny(str(SERVER), "--writes"), [], r"no tool is shown .* readOnlyHint.*; add 'environment: "),
         "failed preflight": ({"preflight": [["false"]]}, [], r"preflight command 'false' exited with code 1"),
         "no script": ({}, ["--model", "scripted:no.yaml"], r"no\.yaml: the file does not exist; check the path"),
         "empty script": (

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from tests.cli.preloaded import Preloaded
 from tests.cli.tiny_project import asks, make_project, records, run_folder, run_folders, wait_until
+from tests.hand_made import manifest, record, run_of, task
 
 SHOP = """
 import sys
@@ -148,6 +150,73 @@ def test_a_change_that_changes_nothing_is_inconclusive(tmp_path: Path, commands:
     assert (ended.code, ended.err, data["complete"]) == (0, "", True)
     assert data["comparisons"][0]["verdict"] == "inconclusive"
     assert data["comparisons"][0]["difference"] == 0
+
+
+@pytest.mark.parametrize(
+    ("passes", "margin", "verdict"),
+    [
+        ({"a": [0, 0], "b": [1, 1]}, None, "better"),
+        ({"a": [1, 1], "b": [0, 0]}, None, "worse"),
+        ({"a": [1, 0], "b": [1, 0]}, 0.05, "inconclusive"),
+        ({"a": [1, 0], "b": [1, 0]}, 0.5, "equivalent"),
+    ],
+)
+def test_every_verdict_is_a_word_and_no_error(  # C69
+    tmp_path: Path, commands: Preloaded, passes: Any, margin: float | None, verdict: str
+) -> None:
+    """An interval that overlaps the margin is inconclusive; only what could not be done ends with another code."""
+    hashes: dict[str, Any] = {"task_hash": "t", "environment_hash": "e"}
+    for name, values in passes.items():
+        trials = [
+            record(f"t{i}", number, "passed" if value else "failed", **hashes)
+            for i in range(8)
+            for number, value in enumerate(values, 1)
+        ]
+        run_of(tmp_path / "runs" / name, manifest([task(f"t{i}") for i in range(8)], run_id=name), trials)
+    words = ["compare", "runs/a", "runs/b", *(["--margin", str(margin)] if margin else [])]
+    ended = commands.run(tmp_path, *words, "--json")
+    assert (ended.code, ended.document["ok"], ended.err) == (0, True, "")
+    [found] = ended.document["data"]["comparisons"]
+    assert found["verdict"] == verdict
+    screen = commands.run(tmp_path, *words)
+    assert screen.code == 0
+    assert verdict.upper() in screen.out
+    shown = re.search(r"difference +([+-]\d+\.\d) \[([+-]\d+\.\d), ([+-]\d+\.\d)\]", screen.out)
+    assert shown is not None
+    assert shown.groups() == tuple(f"{100 * found[key]:+.1f}" for key in ("difference", "ci_low", "ci_high"))
+
+
+DOWN = """
+from mcptrials.errors import ProviderError
+
+Before = Reader
+
+
+class Reader(Before):
+    "Whose provider is down whenever the changed description is to be read."
+
+    async def request(self, messages, tools, settings, trial):
+        if "Good" in tools[0].description and trial.task_id not in KEPT:
+            raise ProviderError("http", "503 Service Unavailable", status=503, retryable=False)
+        return await super().request(messages, tools, settings, trial)
+"""
+
+
+@pytest.mark.parametrize("kept", [(), ("easy", "t0", "t1", "t2")])
+def test_a_provider_that_is_down_makes_no_arm_worse(  # C70
+    tmp_path: Path, commands: Preloaded, kept: tuple[str, ...]
+) -> None:
+    folder = shop_project(tmp_path / "p", trials=2)
+    (folder / "reader.py").write_text(f"{READER}\nKEPT = {kept!r}\n{DOWN}")
+    (folder / "overrides.yaml").write_text("tools: {search: {description: Good.}}")
+    ended = commands.run(folder, "try", "--json")
+    [found] = ended.document["data"]["comparisons"]
+    assert (ended.code, found["verdict"]) == (3, "inconclusive")
+    assert found["a"]["not_scored"] == 0
+    assert found["b"]["not_scored"] == 2 * (8 - len(kept))
+    assert found["b"]["failed"] == 0
+    assert found["b"]["rate"] == (1.0 if kept else None)
+    assert {each["verdict"] for each in records(run_folder(folder)) if each["blame"] == "provider"} == {"invalid"}
 
 
 def test_a_stopped_try_keeps_everything_and_goes_on(tmp_path: Path, commands: Preloaded) -> None:

@@ -2,21 +2,26 @@
 
 import json
 import math
+import random
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, stdev, variance
 from typing import Any
 
 import pytest
-from scipy.stats import ttest_rel
+from scipy.stats import binom, binomtest, ttest_rel
+from scipy.stats import t as student_t
 from statsmodels.stats.power import TTestPower
 from tests.hand_made import BASE, NEW, manifest, record, run_of, task
 
 from mcptrials import compare
+from mcptrials.comparison.success import surviving
 from mcptrials.encoding import dump_line
 from mcptrials.errors import UsageError
+from mcptrials.planning import Wish, ground_of_run, reckon
 from mcptrials.record import Record
+from mcptrials.stats import average_tasks, compare_paired
 from mcptrials.store import Run
 from mcptrials.trial import Arm
 
@@ -197,6 +202,32 @@ def test_several_arms_are_compared_with_the_first_and_pay_for_their_number(tmp_p
     assert first["concurrency"]["concurrent"] is True
 
 
+@pytest.mark.parametrize(("others", "verdict"), [(1, "better"), (3, "better"), (4, "inconclusive")])
+def test_of_several_arms_a_verdict_must_survive_their_number_and_what_was_not_scored(
+    tmp_path: Path, others: int, verdict: str
+) -> None:
+    """Eight tasks give p = 2/2^8; a trial that is not scored could leave seven: four times 2/2^7 is above 5 %."""
+    ids = [f"t{i}" for i in range(8)]
+    passes: dict[str, Any] = {"base": dict.fromkeys(ids, (0, 0)) | {"t0": (1, 0)}}
+    passes["new"] = {**dict.fromkeys(ids, (1, 1)), "t0": (1, None)}
+    passes |= {f"same{i}": passes["base"] for i in range(others - 1)}
+    arms = {name: Arm(variant=name, host="loop", model="scripted:s.yaml") for name in passes}
+    verdicts: Any = {1: "passed", 0: "failed", None: "invalid"}
+    records = [
+        record(task_id, number, verdicts[passed], arm=arms[name], **HASH)
+        for name, by_task in passes.items()
+        for task_id, values in by_task.items()
+        for number, passed in enumerate(values, 1)
+    ]
+    run = run_of(tmp_path / "r", manifest([task(each) for each in ids], tuple(arms.values()), run_id="r"), records)
+    first = compare(run)["comparisons"][0]
+    assert (first["p_exact"], first["worst_case"]["against"]["p_exact"]) == pytest.approx((2 / 2**8, 2 / 2**7))
+    assert first["verdict"] == verdict
+    if others > 1:
+        assert first["p_adjusted"] == pytest.approx(others * 2 / 2**8)
+    assert ("could be 0.0625 if trials that are not scored were" in first["reason"]) == (verdict == "inconclusive")
+
+
 def test_arms_are_named_by_variant_label_or_id(tmp_path: Path) -> None:
     arms_run(tmp_path / "r:1", "base", "new")
     names = [f"{tmp_path}/r:1:{name}" for name in ("new", NEW.id, NEW.label)]
@@ -228,9 +259,53 @@ def test_what_trials_spend_is_compared_task_by_task(tmp_path: Path) -> None:  # 
     expected = ttest_rel(used["b"], used["a"]).confidence_interval(0.95)
     tokens = rows["tokens"]
     assert (tokens["ci_low"], tokens["ci_high"]) == pytest.approx((expected.low, expected.high))
+    share = fmean(used["a"])
+    assert tokens["relative_ci"] == pytest.approx([expected.low / share, expected.high / share])
     assert tokens["relative"] == pytest.approx(sum(used["b"]) / sum(used["a"]) - 1)
     assert rows["cost_usd"]["a"] is None
     assert (rows["tool_calls"]["difference"], rows["tool_calls"]["n_tasks"]) == (0, 6)
+
+
+@pytest.mark.parametrize(("before", "after"), [([1, 0], [1, 1]), ([0, 1], [0, 0])])
+def test_the_transcripts_of_a_task_that_moved_show_what_moved(tmp_path: Path, before: Any, after: Any) -> None:
+    """Of the side with both verdicts the one that the other side did not have; half of the trials is no flip."""
+    [row] = only(compare(side(tmp_path / "a", {"t": before}), side(tmp_path / "b", {"t": after})))["changed_tasks"]
+    assert row["transcripts"]["a"].endswith(f"transcripts/t-2-{BASE.id}-1.jsonl")
+    assert row["flipped"] is (sum(after) == 2)
+
+
+def test_one_unknown_trial_makes_what_its_task_spent_unknown(tmp_path: Path) -> None:
+    runs = []
+    for name, last in (("a", 70), ("b", None)):
+        used = {"t0": (10, 20), "t1": (40, 60), "t2": (30, last)}
+        tasks = [task(each) for each in used]
+        records = [
+            record(t, n, input_tokens=each, **HASH) for t, both in used.items() for n, each in enumerate(both, 1)
+        ]
+        runs.append(run_of(tmp_path / name, manifest(tasks, run_id=name), records))
+    [tokens] = [row for row in only(compare(*runs))["measures"] if row["name"] == "tokens"]
+    assert (tokens["n_tasks"], tokens["difference"]) == (2, 0)
+
+
+def test_a_verdict_that_one_worst_case_overturns_does_not_hold() -> None:
+    found = compare_paired({f"t{i}": [0] for i in range(8)}, {f"t{i}": [1] for i in range(8)})
+    assert found.verdict == "better"
+    worst = {"against": {"verdict": "inconclusive"}, "for": {"verdict": "better"}}
+    assert surviving(found, worst, 1).verdict == "inconclusive"
+    assert surviving(found, {"against": worst["for"], "for": worst["for"]}, 1) is found
+
+
+def test_a_group_that_is_called_as_a_task_is_does_not_take_that_task_in(tmp_path: Path) -> None:
+    """As three units: their differences of a trial's tokens are (10 + 20) / 2, 40 and 70 of two tasks, one and one."""
+    tasks = [task("t0", group="t2"), task("t1", group="t2"), task("t2"), task("t3")]
+    runs = []
+    for name, more in (("a", (0, 0, 0, 0)), ("b", (10, 20, 40, 70))):
+        records = [record(f"t{i}", 1, input_tokens=100 + extra, **HASH) for i, extra in enumerate(more)]
+        runs.append(run_of(tmp_path / name, manifest(tasks, trials=1, run_id=name), records))
+    [tokens] = [row for row in only(compare(*runs))["measures"] if row["name"] == "tokens"]
+    units = average_tasks([10, 20, 40, 70], 4, ["g", "g", "x", "y"])
+    half = student_t(units.df).ppf(0.975) * units.se
+    assert (tokens["ci_low"], tokens["ci_high"]) == pytest.approx((35 - half, 35 + half))
 
 
 def listed(*tools: dict[str, Any], **facts: Any) -> dict[str, Any]:
@@ -330,6 +405,61 @@ def test_the_power_line_says_what_it_would_take(tmp_path: Path) -> None:
     needed = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
     assert power["more_tasks"] == math.ceil(needed) - len(passes)
     assert f"to see +20 points: {power['more_tasks']} more tasks" in power["line"]
+
+
+def two_armed(folder: Path, n_tasks: int, seed: int, trials: int = 3, groups: int = 0) -> Run:
+    """A run whose second arm passes more often, by draws."""
+    rng = random.Random(seed)
+    tasks = [task(f"t{i}", group=f"g{i % groups}" if groups else None) for i in range(n_tasks)]
+    records = []
+    for each in tasks:
+        rate = rng.random()
+        for arm, own in ((BASE, rate * 0.6), (NEW, rate * 0.6 + 0.3)):
+            draws = [rng.random() < own for _ in range(trials)]
+            records += [
+                record(each.id, k, "passed" if drawn else "failed", arm=arm, **HASH) for k, drawn in enumerate(draws, 1)
+            ]
+    return run_of(folder, manifest(tasks, (BASE, NEW), trials, run_id=folder.name, seed=seed), records)
+
+
+@pytest.mark.parametrize(("n_tasks", "groups"), [(8, 0), (12, 0), (20, 0), (24, 8)])
+def test_the_power_line_and_the_plan_of_the_same_run_say_the_same(tmp_path: Path, n_tasks: int, groups: int) -> None:
+    run = two_armed(tmp_path / "r", n_tasks, n_tasks, groups=groups)
+    began_s = time.process_time()
+    found = only(compare(run))
+    assert time.process_time() - began_s < 3
+    said, difference = found["power"], abs(found["difference"])
+    planned = reckon(ground_of_run(run), Wish(effect=difference))
+    [effect] = planned["effects"]
+    assert said["detectable"] == planned["detectable"]["difference"]
+    assert said["more_tasks"] == max(0, effect["tasks_needed"] - n_tasks)
+    assert said["trials_per_task"] == effect["trials_needed"]
+
+
+def test_a_detectable_difference_is_one_that_mcnemars_exact_test_detects(tmp_path: Path) -> None:
+    """With one trial a task the power is a sum over the numbers of changes, of scipy's binomial tests."""
+    passes = [(0, 1)] * 8 + [(1, 0)] * 3 + [(1, 1)] * 20 + [(0, 0)] * 6
+    a, b = (side(tmp_path / name, {f"t{i}": [each[n]] for i, each in enumerate(passes)}) for n, name in enumerate("ab"))
+    detectable = only(compare(a, b))["power"]["detectable"]
+    changing = variance([y - x for x, y in passes]) + detectable**2
+    up = (changing + detectable) / 2
+    power = sum(
+        binom.pmf(m, len(passes), changing) * binom.pmf(x, m, up / changing)
+        for m in range(len(passes) + 1)
+        for x in range(m // 2 + 1, m + 1)
+        if binomtest(x, m).pvalue <= 0.05
+    )
+    assert power == pytest.approx(0.8, abs=0.05)
+
+
+def test_too_few_tasks_are_told_to_be_more_however_large_the_difference(tmp_path: Path) -> None:
+    a, b = (
+        side(tmp_path / name, {f"t{i}": passes for i in range(4)}) for name, passes in (("a", [0, 1]), ("b", [1, 1]))
+    )
+    power = only(compare(a, b))["power"]
+    assert power["detectable"] is None
+    assert power["more_tasks"] > 2
+    assert power["line"].startswith("4 tasks can never decide: the test needs 6 that differ; to see +50 points: ")
 
 
 def test_errors_that_one_side_alone_has_are_told(tmp_path: Path) -> None:

@@ -94,6 +94,41 @@ def test_what_cannot_be_read_is_not_scored(tmp_path: Path, grader: Any) -> None:
     assert made.grade(GradeInput(given, outcome.model_copy(update={"state": {}}), Transcript())).value is None
 
 
+def judged(grader: StateEqualsReference, trial: list[Any], reference: list[Any]) -> bool | float | None:
+    """What it says of these changes, beside those of the reference."""
+    given = Task.model_validate({"id": "t", "prompt": "x", "graders": [{"type": EQUALS["type"]}], "reference": {}})
+    values = zip(grader.needs(given), (trial, reference), strict=True)
+    state = {query.key: StateValue(value=value) for query, value in values}
+    outcome = Outcome(answer=None, framing="missing", state=state, stop="answer")
+    return grader.grade(GradeInput(given, outcome, Transcript())).value
+
+
+def test_each_row_that_comes_back_with_other_ignored_columns_cancels_one_that_went() -> None:
+    def row(change: str, number: int) -> dict[str, Any]:
+        return {"in": "shop.db/log", "change": change, "row": {"id": number, "text": "x"}}
+
+    grader = StateEqualsReference(ignore=("*.id",))
+    went, came = [row("removed", n) for n in (1, 2, 3)], [row("added", n) for n in (4, 5, 6)]
+    assert judged(grader, [*went, *came], []) is True
+    assert judged(grader, [*went, *came[:2]], [row("removed", 9)]) is True
+    assert judged(grader, [*went, *came[:2]], []) is False
+    assert judged(grader, [*went[:1], *came], [row("added", 9)]) is False
+    assert judged(StateEqualsReference(), [*went, *came], []) is False
+
+
+def test_a_column_that_a_row_lacks_is_not_one_that_holds_null() -> None:
+    allowed = OnlyChanges.model_validate({"allow": [{"in": "*", "where": {"note": None}}]}).allow[0]
+    assert allowed.covers({"in": "shop.db/orders", "change": "added", "row": {"note": None}})
+    assert not allowed.covers({"in": "shop.db/orders", "change": "added", "row": {"id": 1}})
+    assert not allowed.covers({"in": "notes/a.txt", "change": "added"})
+
+
+def test_a_kind_of_change_that_is_not_allowed_is_found() -> None:
+    allowed = OnlyChanges.model_validate({"allow": [{"in": "notes/*", "change": "added"}]}).allow[0]
+    kinds = [allowed.covers({"in": "notes/a", "change": kind}) for kind in ("added", "removed", "changed")]
+    assert kinds == [True, False, False]
+
+
 def test_settings_that_let_everything_pass_are_refused() -> None:
     with pytest.raises(ValidationError, match="every state would do"):
         StateEqualsReference(ignore=("**",))

@@ -210,6 +210,7 @@ def test_reasoning_is_read_but_not_sent_back(key: str) -> None:
         ({"usage": {}}, Usage()),
         ({"usage": {"prompt_tokens": 5, "completion_tokens": True}}, Usage(input_tokens=5)),
         ({"usage": {"prompt_tokens": -5, "completion_tokens": 1.5}}, Usage()),
+        ({"usage": {"prompt_tokens": 10**400, "completion_tokens": 10**12}}, Usage(output_tokens=10**12)),
         (
             {
                 "usage": {

@@ -111,7 +111,7 @@ def test_arms_of_one_run_are_compared_and_each_flip_links_to_its_transcripts(tmp
     ]
     text = html_page(page_of(told_run(tmp_path / "run", records, events_of(), arms=(BASE, NEW))))
     page = Page(text)
-    assert page.texts["title"] == ["new is better than base on tasks like these: +100.0 points [+100.0, +100.0]."]
+    assert page.texts["title"] == ["new is better than base on tasks like these: +100.0 points [+37.5, +100.0]."]
     anchors = {each["id"] for each in page.all("details") if each.get("id")}
     links = {(each["href"] or "")[1:] for each in page.all("a")}
     assert {f"{each}-1-{arm.id}" for each in "abcdefgh" for arm in (BASE, NEW)} <= links & anchors
@@ -234,6 +234,12 @@ def test_of_nothing_scored_there_is_no_rate(tmp_path: Path, verdict: Any) -> Non
     page = Page(text)
     assert "0 of 2 trials are scored" in page.texts["title"][0]
     assert not [text for name in ("b", "td", "bdi") for text in page.texts[name] if re.search(r"\d %", text)]
+
+
+def test_what_a_manifest_says_out_of_shape_is_left_out(tmp_path: Path) -> None:
+    run = told_run(tmp_path / "run", simple_records("b"), events_of())
+    odd = Run(run.folder, run.manifest | {"versions": "x", "limits": [1], "preflight": 7, "servers": "x"})
+    assert "at this one task" in html_page(page_of(odd))
 
 
 def test_an_empty_run_and_one_with_a_single_task_have_a_page(tmp_path: Path) -> None:

@@ -83,14 +83,13 @@ STATE_FAULTS = [
     (
         "query: owner of BILL-2, expected: x",
         "query: query 'owner of BILL-2' matches no reader; readers: 'labels of "
-        "{key}', 'status of {key}', '{word} of BILL-1'; "
+        "{key}', 'status of {key}', '{word} of BILL-1'; did you mean '{word} of BILL-1'? else "
         "declare it under environment.readers of the project file",
     ),
     (
         "query: labels of BILL-1, expected: x",
         "query: query 'labels of BILL-1' matches two readers: 'labels of {key}' "
-        "and '{word} of BILL-1'; declare it under "
-        "environment.readers of the project file",
+        "and '{word} of BILL-1'; change the patterns so that one matches",
     ),
     ("expected: x", ": give one of 'query' and 'read'"),
     (f"{QUERY}, read: {{file: x}}, expected: x", ": give one of 'query' and 'read'"),

@@ -1,17 +1,24 @@
 """The comparison of two arms, task by task."""
 
+import itertools
 import math
 import random
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import permutation_test
+from scipy.optimize import minimize_scalar
+from scipy.special import xlogy
+from scipy.stats import binom, permutation_test
 
 from mcptrials.stats import PairedComparison, Scope, compare_paired, wilson_interval
+from mcptrials.stats.permutation import deal
+from mcptrials.stats.sign_flip import sign_flip_interval
+from mcptrials.stats.stratified import stratified_interval
 
 SCOPES: tuple[Scope, Scope] = ("tasks-like-these", "these-tasks")
 Arm = dict[str, list[float]]
@@ -96,7 +103,91 @@ def test_no_change_is_inconclusive_and_its_interval_has_width(scope: Scope) -> N
     if scope == "tasks-like-these":
         assert ends(found)[1] == pytest.approx(1 - 0.05 ** (1 / 20), abs=1e-12)
     else:
-        assert ends(found)[1] == pytest.approx(1 - wilson_interval(100, 100).low, abs=1e-12)
+        # Wilson's, of as many trials as 20 x 5 count for when each task's rate is estimated: 9/10 of them.
+        assert ends(found)[1] == pytest.approx(1 - wilson_interval(90, 90).low, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("c_b", "k_b", "c_a", "k_a", "low", "high"),
+    [
+        (56, 70, 48, 80, 0.0528, 0.3382),
+        (9, 10, 3, 10, 0.1700, 0.8406),
+        (6, 7, 2, 7, 0.0342, 0.8534),
+        (5, 56, 0, 29, -0.0326, 0.1933),
+        (0, 10, 0, 20, -0.1658, 0.2844),
+        (0, 10, 0, 10, -0.2879, 0.2879),
+        (10, 10, 0, 20, 0.7156, 1.0),
+    ],
+)
+def test_the_interval_of_one_task_equals_the_published_ones(
+    c_b: int, k_b: int, c_a: int, k_a: int, low: float, high: float
+) -> None:
+    """Newcombe 1998 (Statistics in Medicine 17), table II, method 6; the exact test moves the quantile a little."""
+    pair = [1.0] * c_a + [0.0] * (k_a - c_a), [1.0] * c_b + [0.0] * (k_b - c_b)
+    assert stratified_interval([pair], None) == pytest.approx((low, high), abs=5.1e-5)
+    assert ends(compare_paired(suite((c_a, k_a)), suite((c_b, k_b)), scope="these-tasks")) == pytest.approx(
+        (low, high), abs=0.04
+    )
+
+
+def test_the_rates_of_many_tasks_are_the_likeliest_ones() -> None:
+    """V at the interval's ends, by a general maximiser: the ends lie 1.96 standard errors away."""
+    counts = [(3, 5, 5, 5), (0, 5, 2, 5), (1, 2, 3, 8), (4, 4, 4, 4)]
+    pairs = [([1.0] * a + [0.0] * (k - a), [1.0] * b + [0.0] * (m - b)) for a, k, b, m in counts]
+    for x in stratified_interval(pairs, None):
+        away, of_sum = math.fsum(b / m - a / k - x for a, k, b, m in counts), 0.0
+        for a, k, b, m in counts:
+
+            def unlikely(p: float, x: float = x, a: int = a, k: int = k, b: int = b, m: int = m) -> float:
+                return float(-(xlogy(a, p) + xlogy(k - a, 1 - p) + xlogy(b, p + x) + xlogy(m - b, 1 - p - x)))
+
+            bounds = max(0.0, -x) + 1e-12, min(1.0, 1 - x) - 1e-12
+            p = minimize_scalar(unlikely, bounds=bounds, method="bounded", options={"xatol": 1e-11}).x
+            of_sum += (p * (1 - p) / k + (p + x) * (1 - p - x) / m) * (k + m) / (k + m - 1)
+        assert abs(away) == pytest.approx(1.959964 * math.sqrt(of_sum), rel=1e-5)
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 5), (1, 30), (3, 3), (10, 1)])
+def test_all_against_none_on_these_tasks_is_no_certainty(n: int, k: int) -> None:
+    """Rates that differ by `low` give such a result in 2 of 100 suites or so: 1 - low is no dust."""
+    found = compare_paired(suite(*[(0, k)] * n), suite(*[(k, k)] * n), scope="these-tasks")
+    assert (found.difference, found.verdict, found.ci_high) == (1, "better", 1)
+    assert 0 < ends(found)[0] < 1 - 1 / (n * k)
+
+
+@pytest.mark.parametrize("rates", [(0.1, 0.9), (0.5, 0.5), (0.97, 0.8)])
+@pytest.mark.parametrize(("n", "k"), [(1, 5), (2, 3), (5, 1)])
+def test_small_suites_are_covered_on_these_tasks(n: int, k: int, rates: tuple[float, float]) -> None:
+    """Exactly: all results that can be, each with its chance."""
+    chances = [binom.pmf(range(k + 1), k, rate) for rate in rates]
+    held = 0.0
+    for tasks in itertools.combinations_with_replacement(itertools.product(range(k + 1), repeat=2), n):
+        orders = math.factorial(n) / math.prod(map(math.factorial, Counter(tasks).values()))
+        chance = orders * math.prod(chances[0][a] * chances[1][b] for a, b in tasks)
+        a, b = suite(*[(each, k) for each, _ in tasks]), suite(*[(each, k) for _, each in tasks])
+        low, high = ends(compare_paired(a, b, scope="these-tasks"))
+        held += chance * (low <= rates[1] - rates[0] <= high)
+    assert held >= 0.925
+
+
+def test_all_tasks_changing_alike_is_no_certainty_about_tasks_like_them() -> None:
+    """Of n such tasks in a row 1 - 0.05^(1/n) can be of another kind, as where none changed."""
+    for n in (6, 20):
+        found = compare_paired(suite(*[(0, 3)] * n), suite(*[(3, 3)] * n))
+        assert (found.verdict, found.ci_high) == ("better", 1)
+        assert ends(found)[0] == pytest.approx(1 - 2 * (1 - 0.05 ** (1 / n)), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [6, 10, 20])
+@pytest.mark.parametrize("rare", [0.05, 0.1, 0.2])
+def test_rare_tasks_of_another_kind_are_covered(n: int, rare: float) -> None:
+    """Exactly: 0 to n tasks that stay as they were while the others go from 0 to 1, each number with its chance."""
+    held = 0.0
+    for unchanged in range(n + 1):
+        b = suite(*[(0, 3)] * unchanged, *[(3, 3)] * (n - unchanged))
+        low, high = ends(compare_paired(suite(*[(0, 3)] * n), b))
+        held += float(binom.pmf(unchanged, n, rare)) * (low <= 1 - rare <= high)
+    assert held >= 0.94
 
 
 def test_fewer_than_six_changes_can_never_decide_and_it_says_so() -> None:
@@ -134,6 +225,35 @@ def test_equivalence_needs_a_margin_and_tasks_enough() -> None:
     assert compare_paired(a, b, scope="these-tasks", margin=0.08).verdict == "equivalent"
     few = suite(*[(5, 5)] * 10)
     assert compare_paired(few, few, margin=0.1).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize(("n_tasks", "verdict"), [(10, "inconclusive"), (40, "equivalent")])
+def test_few_tasks_that_hardly_differ_are_not_equivalent_since_others_may_be_missing(
+    n_tasks: int, verdict: str
+) -> None:
+    """The rule of three: 10 tasks leave 26 % of tasks possible that differ wholly, 40 leave 7 %."""
+    a = {f"t{i}": [0.5] for i in range(n_tasks)}
+    b = {f"t{i}": [0.5 + 0.01 * (-1) ** i] for i in range(n_tasks)}
+    assert compare_paired(a, b, margin=0.1).verdict == verdict
+
+
+def test_it_is_the_90_percent_interval_that_must_lie_within_the_margin() -> None:
+    """Two one-sided tests at 5 % each: a margin between the ends of the 90 % and the 95 % interval is enough."""
+    moved = {f"t{i}": (1 if i % 5 else -1) * (i % 4) * 0.08 for i in range(40)}
+    a, b = {each: [0.5] for each in moved}, {each: [0.5 + by] for each, by in moved.items()}
+    ends = [sign_flip_interval(list(moved.values()), [1] * 40, alpha).high for alpha in (0.1, 0.05)]
+    verdicts = [compare_paired(a, b, margin=margin).verdict for margin in (ends[0] - 0.001, sum(ends) / 2)]
+    assert verdicts == ["better", "equivalent"]
+
+
+def test_it_is_the_90_percent_interval_of_these_tasks_too() -> None:
+    a = {f"t{i}": [1, 0, 1, 0, 1, 1] for i in range(12)}
+    b = {f"t{i}": [1, 1, 0, 0, 1, i % 2] for i in range(12)}
+    pairs = [(a[each], b[each]) for each in a]
+    ends = [-stratified_interval(pairs, deal(pairs), alpha).low for alpha in (0.1, 0.05)]
+    margins = (ends[0] - 0.001, sum(ends) / 2)
+    verdicts = [compare_paired(a, b, scope="these-tasks", margin=margin).verdict for margin in margins]
+    assert verdicts == ["inconclusive", "equivalent"]
 
 
 def test_a_difference_below_the_margin_is_equivalent_and_names_its_direction() -> None:
@@ -184,6 +304,12 @@ def test_what_cannot_be_compared_is_refused_by_name(a: Any, b: Any, words: str) 
     for scope in SCOPES:
         with pytest.raises(ValueError, match=words):
             compare_paired(a, b, scope=scope)
+
+
+@pytest.mark.parametrize("score", [10**400, -(10**400), 1j, "1", None, [1]])
+def test_what_is_no_share_is_refused_however_large(score: Any) -> None:
+    with pytest.raises(ValueError, match=r"arm a, task 't': the score .* is not in \[0, 1\]"):
+        compare_paired({"t": [score]}, {"t": [1]})
 
 
 def test_unknown_scopes_and_impossible_margins_are_refused() -> None:

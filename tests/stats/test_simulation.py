@@ -1,11 +1,13 @@
 """A short form of the simulation in docs/statistics.md: tests err, and intervals cover, as they say."""
 
+import random
 from typing import Any
 
 import pytest
+from bench.recovery import recovered
 from bench.simulation import PAGE, coverage, differing_arms, equal_arms
 
-from mcptrials.stats import Scope, pass_hat_k
+from mcptrials.stats import Scope, compare_paired, pass_hat_k
 
 RUNS = 100
 MOST = 0.08
@@ -31,6 +33,17 @@ def test_equal_arms_are_seldom_called_better_or_worse(kind: str, scope: Scope) -
         assert pooled > 0.15
 
 
+def test_the_same_server_twice_is_no_detectable_difference_in_95_of_100_comparisons() -> None:  # C67
+    """20 tasks x 3 trials that pass with 0.8; "not worse than before" alone would fail four of ten such comparisons."""
+    rng, changed, lower = random.Random(67), 0, 0
+    for _ in range(400):
+        a, b = ({f"t{i}": [int(rng.random() < 0.8) for _ in range(3)] for i in range(20)} for _ in "ab")
+        found = compare_paired(a, b)
+        changed, lower = changed + (found.verdict != "inconclusive"), lower + (found.difference < 0)
+    assert changed <= 20
+    assert 150 <= lower <= 200
+
+
 def test_five_hundred_suites_cover_the_true_rate_at_the_nominal_share() -> None:
     ours, normal, pooled, _ = coverage(20, 5, (2.0, 2.0), 500)
     assert ours >= 0.92
@@ -47,10 +60,18 @@ def test_intervals_of_differences_cover_and_large_differences_are_found() -> Non
         assert held >= 0.88
 
 
+def test_whole_runs_of_scripts_with_known_rates_hold_them_in_their_intervals() -> None:
+    """Of 20 intervals 19 are expected to; less than 16 have a chance of three in a thousand."""
+    found = [held for seed in range(4) for held in recovered(seed).values()]
+    assert len(found) == 20
+    assert sum(found) >= 16
+
+
 def test_the_page_holds_the_tables_of_the_simulation() -> None:
     text = PAGE.read_text("utf-8")
     assert "2000 seeded runs per row of the first table, 500 of the others" in text
     assert text.count("| plain | tasks-like-these |") == 1
+    assert text.count("500 runs of") == 1
 
 
 def test_the_traps_of_pass_hat_k_are_avoided(oracles: dict[str, Any]) -> None:

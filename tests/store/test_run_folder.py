@@ -18,7 +18,7 @@ from mcptrials.errors import IncompleteError, UsageError
 from mcptrials.events import FinalAnswer
 from mcptrials.record import Record
 from mcptrials.redaction import Redactor
-from mcptrials.store import Run, RunWriter, find_run, log_look, looks
+from mcptrials.store import Run, RunWriter, find_run, log_look
 from mcptrials.trial import Trial
 
 A_TRIAL = Trial(task_id="a", arm="x", number=1, seed=1, block=1)
@@ -118,6 +118,20 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace('"trial":1', '"trial":NaN'))
     with pytest.raises(UsageError, match=re.escape(f"{file}:1: a record cannot be read; remove the damaged line")):
         run.records()
+
+
+@pytest.mark.parametrize("count", [str(10**400), "-1"])
+def test_a_count_that_cannot_be_is_damage(tmp_path: Path, count: str) -> None:
+    run = run_of(tmp_path / "r", manifest([task("a")]), [record("a", 1, input_tokens=77)])
+    file = run.folder / "records" / "w1.jsonl"
+    file.write_text(file.read_text().replace('"input_tokens":77', f'"input_tokens":{count}'))
+    with pytest.raises(UsageError, match="a record cannot be read"):
+        run.records()
+
+
+def test_a_manifest_without_an_arm_is_damaged(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="the manifest is damaged: arms: "):
+        run_of(tmp_path / "r", manifest([task("a")], arms=()), [record("a", 1)])
 
 
 @pytest.mark.parametrize("place", ["records/w2.jsonl", "grades/1.jsonl", "manifest.json"])
@@ -305,9 +319,19 @@ def test_runs_are_found_by_id_by_path_or_as_the_newest(tmp_path: Path) -> None:
 
 
 def test_every_look_at_held_out_tasks_is_noted_in_order(tmp_path: Path) -> None:
-    assert looks(tmp_path) == []
     log_look(tmp_path, "run", "r1")
     log_look(tmp_path, "show", "r1")
-    assert [(look["command"], look["run_id"]) for look in looks(tmp_path)] == [("run", "r1"), ("show", "r1")]
+    looks = map(json.loads, (tmp_path / "held_out_looks.jsonl").read_text().splitlines())
+    assert [(look["command"], look["run_id"]) for look in looks] == [("run", "r1"), ("show", "r1")]
     with pytest.raises(UsageError, match="this look at held-out tasks cannot be noted: No such file"):
         log_look(tmp_path / "gone", "show", "r1")
+
+
+@pytest.mark.parametrize("named", ["/etc/passwd", "../secret.jsonl", "transcripts/../../secret.jsonl", "link.jsonl"])
+def test_a_record_from_elsewhere_cannot_have_files_outside_of_its_run_read(named: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.jsonl").write_text('{"kind":"prompt"}\n')
+    made = record("t", 1, transcript=named)
+    run = run_of(tmp_path / "run", manifest([task("t")]), [made])
+    (run.folder / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    with pytest.raises(UsageError, match="outside of its run"):
+        run.transcript(made)

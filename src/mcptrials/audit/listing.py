@@ -33,7 +33,7 @@ def listing_lines(label: str, session: Any, config: ServerConfig) -> list[Line]:
     lines = [Line("servers", level, label, what, fix) for level, what, fix in faults]
     if not faults:
         lines.append(Line("servers", "ok", label, f"{counted(len(tools), 'tool')} with unique names and valid schemas"))
-    return [*lines, _size(label, tools), *_undescribed(label, tools)]
+    return [*lines, _size(label, tools), *_undescribed(label, tools), *_unannotated(label, tools)]
 
 
 def _broken(problems: Sequence[str], config: ServerConfig) -> Iterator[tuple[Level, str, str]]:
@@ -86,6 +86,15 @@ def _undescribed(label: str, tools: Sequence[RawTool]) -> list[Line]:
     return [
         Line("servers", "warn", label, f"{counted(len(bare), 'tool')} without description: {_named(bare)}", fix, facts)
     ]
+
+
+def _unannotated(label: str, tools: Sequence[RawTool]) -> list[Line]:
+    """Spec, server/tools: without annotations every tool has to be taken for one that may write."""
+    if not tools or any(tool.get("annotations") for tool in tools):
+        return []
+    what = "none of its tools has annotations, so each counts as one that may write"
+    fix = "set readOnlyHint: true on those that only read (Python: annotations=ToolAnnotations(readOnlyHint=True))"
+    return [Line("servers", "warn", label, what, fix, {"unannotated": len(tools)})]
 
 
 async def relisting_line(label: str, session: Any, timeout_s: float) -> Line:

@@ -30,7 +30,8 @@ async def _line(config: ModelConfig, project: Project, offline: bool, notice: Ca
         finally:
             await model.aclose()
     except UsageError as exc:
-        return Line("models", "fail", config.model, exc.what, exc.hint)
+        where = f"{exc.where}: " if exc.where else ""
+        return Line("models", "fail", config.model, f"{where}{exc.what}", exc.hint)
     if warning:
         return Line("models", "warn", config.model, warning, "look at the first trials", {"asked": True})
     return Line("models", "ok", config.model, "answered with the tool call it was asked for", None, {"asked": True})

@@ -40,14 +40,21 @@ def _judged(tool: RawTool, dialect: Dialect) -> dict[str, Any]:
     return {"status": status, "changes": len(adapted.rewrites), "rewrites": rewrites, "obstacles": reasons}
 
 
-def provider_lines(rows: Sequence[Mapping[str, Any]], models: Sequence[ModelConfig], most_shown: int) -> list[Line]:
+def provider_lines(
+    rows: Sequence[Mapping[str, Any]],
+    models: Sequence[ModelConfig],
+    most_shown: int,
+    hidden: tuple[str, str] | None = None,
+) -> list[Line]:
     """One line per dialect, and one for each tool that a provider refuses.
 
     Args:
         most_shown: how many tools one variant shows at most.
+        hidden: why there are tools of which none is shown, and what would help.
     """
     if not rows:
-        return [Line("providers", "warn", "tools", "there is no tool to look at", "see the servers above")]
+        why, fix = hidden or ("no server lists one", "see the servers above")
+        return [Line("providers", "fail" if hidden else "warn", "tools", f"no model is shown a tool: {why}", fix)]
     lines = []
     for dialect in _dialects(models):
         users = [model.model for model in models if model.dialect.name == dialect.name]

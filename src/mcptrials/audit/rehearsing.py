@@ -7,8 +7,9 @@ from typing import Any
 import anyio
 
 from mcptrials import plugins
+from mcptrials.audit.asking_back import asking_hint
 from mcptrials.audit.faults import Fault, Planting
-from mcptrials.audit.line import Doubt
+from mcptrials.audit.line import Doubt, Line
 from mcptrials.audit.perturbing import unshaken
 from mcptrials.audit.trail import is_gone, told_by
 from mcptrials.errors import UsageError
@@ -44,26 +45,44 @@ class TaskVerdict:
     doubts: list[str] = field(default_factory=list)
     remarks: list[Doubt] = field(default_factory=list)
     """What may be wrong with what it asks, each with what would help."""
+    misnamed: list[Line] = field(default_factory=list)
+    """What it names that is not there."""
+    fixes: dict[str, str] = field(default_factory=dict)
+    """What would help against some of what breaks it."""
     answer_suffices: bool = False
     """Whether it passes by its right answer, though nothing is done."""
 
     @property
     def status(self) -> str:
-        doubtful = self.doubts or self.remarks or self.task.reference is None
-        return "broken" if self.broken else "warning" if doubtful else "ok"
+        doubtful = self.doubts or self.remarks or self.misnamed or self.task.reference is None
+        return "broken" if self.reason else "warning" if doubtful else "ok"
+
+    @property
+    def reason(self) -> str | None:
+        """The first for which it is broken."""
+        return next(iter([*(line.what for line in self.misnamed if line.level == "fail"), *self.broken]), None)
+
+    @property
+    def is_playable(self) -> bool:
+        """Whether it has a reference whose calls can be made."""
+        wrong = any(line.level == "fail" and line.facts["reference"] for line in self.misnamed)
+        return self.task.reference is not None and not wrong
 
 
 class Rehearsing:
     """The rehearsal of a suite."""
 
-    def __init__(self, project: Project, rehearsal: Rehearsal, tasks: Sequence[Task], notice: Notice) -> None:
-        self._project, self._rehearsal, self._tasks, self._notice = project, rehearsal, tasks, notice
-        self.verdicts = {task.id: TaskVerdict(task) for task in tasks}
+    def __init__(self, project: Project, rehearsal: Rehearsal, verdicts: Sequence[TaskVerdict], notice: Notice) -> None:
+        self._project, self._rehearsal, self._notice = project, rehearsal, notice
+        self._tasks = [verdict.task for verdict in verdicts]
+        self.verdicts = {verdict.task.id: verdict for verdict in verdicts}
         self.alone: dict[str, Played] = {}
         """References that passed, by task."""
+        self.first: dict[str, Played] = {}
+        """All references, as they were played at first."""
 
     async def run(self) -> None:
-        with_reference = [task for task in self._tasks if task.reference]
+        with_reference = [task for task in self._tasks if self.verdicts[task.id].is_playable]
         await self._learn_states([task for task in with_reference if self._compares(task)])
         known = [task for task in with_reference if not self.verdicts[task.id].broken]
         readers = [task for task in known if self._rehearsal.may_only_read(task)]
@@ -71,6 +90,7 @@ class Rehearsing:
         first = await self._each("reference", readers, self._rehearsal.play_reference)
         # Before anything is written, so that nothing can have been left by others.
         for played in [*first, *await self._each("reference", writers, self._rehearsal.play_reference)]:
+            self.first[played.task.id] = played
             await self._judge_alone(played, known)
         await self._play_again()
         await self._try_agents()
@@ -97,7 +117,8 @@ class Rehearsing:
     async def faults(self) -> list[Fault]:
         """What the suite notices of faults in the server, by the references that pass."""
         sound = [each for each in self.alone.values() if not self.verdicts[each.task.id].broken]
-        self._notice("planting faults in the answers of the servers")
+        if any(each.transcript.calls for each in sound):
+            self._notice("planting faults in the answers of the servers")
         return await Planting(self._rehearsal, sound).faults()
 
     def _compares(self, task: Task) -> bool:
@@ -140,6 +161,8 @@ class Rehearsing:
         if failed < MAX_EXPLAINED and (culprit := await self._depends_on(played.task, others)):
             said = f"{said}; it passes after the reference of task {culprit}: it depends on it"
         self.verdicts[played.task.id].broken.append(said)
+        if hint := asking_hint(played):
+            self.verdicts[played.task.id].fixes[said] = hint
 
     async def _depends_on(self, task: Task, others: Sequence[Task]) -> str | None:
         """The other task whose reference has to be played first."""

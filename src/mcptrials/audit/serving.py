@@ -1,7 +1,7 @@
 """One server, started once: what it says of itself, how it behaves when asked for nonsense, how it ends."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,8 @@ from mcptrials.errors import TrialError
 from mcptrials.presentation import RawTool, ToolFilter, without_injected
 from mcptrials.project import ServerConfig
 from mcptrials.protocols import Limits, Place, Server, ServerExit, SessionHooks
-from mcptrials.runner.preflight import no_wire, start_hint
+from mcptrials.runner.preflight import no_wire
+from mcptrials.runner.unstarted import start_hint
 from mcptrials.servers.asking import Client
 
 STDERR_BYTES = 1 << 20
@@ -33,6 +34,8 @@ class Ground:
     environment: Environment
     places: TrialPlaces
     limits: Limits
+    where: Callable[..., str]
+    """The place of one of its keys in the project file."""
 
 
 @dataclass
@@ -43,6 +46,8 @@ class Served:
     lines: list[Line] = field(default_factory=list)
     tools: Sequence[RawTool] = ()
     filters: Sequence[ToolFilter] = ()
+    whole: bool = False
+    """Whether these are all tools that it has."""
 
     @property
     def shown(self) -> list[RawTool]:
@@ -80,7 +85,8 @@ async def serve(server: Server, ground: Ground) -> Served:
         if ended is not None:
             _tell_end(served, ended)
     except TrialError as exc:
-        served.say("fail", exc.message, start_hint(exc, ground.config))
+        key, fix = start_hint(exc, ground.config, ground.places.project_dir)
+        served.say("fail", f"{ground.where(*key)}: {exc.message}", fix)
     finally:
         ground.places.remove(place)
     return served
@@ -97,7 +103,7 @@ async def _try(server: Server, ground: Ground, place: Place, served: Served, bre
                 server.name, channel, breaches.hooks(), era=ground.config.era, connect_s=connect_s, client=client
             )
         )
-        served.tools = tuple(session.tools)
+        served.tools, served.whole = tuple(session.tools), not session.problems
         _tell_start(served, session)
         served.lines += listing_lines(ground.label, session, ground.config)
         probes = await probe_lines(ground.label, session, ground.filters, ground.limits.call_seconds)

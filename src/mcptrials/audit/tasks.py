@@ -8,6 +8,8 @@ from typing import Any
 from mcptrials.audit.balance import balance_lines, twins
 from mcptrials.audit.faults import Fault
 from mcptrials.audit.line import Line
+from mcptrials.audit.naming import Names
+from mcptrials.audit.places import World, task_lines
 from mcptrials.audit.reading import read_task
 from mcptrials.audit.rehearsing import Notice, Rehearsing, TaskVerdict
 from mcptrials.counting import counted
@@ -33,18 +35,45 @@ class TaskFindings:
     faults: Sequence[Mapping[str, Any]] = ()
 
 
-async def task_findings(project: Project, workshop: Workshop, tasks: Sequence[Task], notice: Notice) -> TaskFindings:
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What can be named: tools and their arguments; files, tables and columns of each world."""
+
+    names: Names
+    worlds: Mapping[str, World]
+
+    def places_of(self, task: Task, played: Played | None, project: Project, workshop: Workshop) -> list[Line]:
+        """Places that a task names and that are not there.
+
+        Args:
+            played: its reference.
+        """
+        world = self.worlds.get(workshop.environment_hashes()[task.id])
+        went_well = played if played and played.trouble is None else None
+        return task_lines(task, workshop.environment(task), world, went_well, project) if world else []
+
+
+async def task_findings(
+    project: Project, workshop: Workshop, tasks: Sequence[Task], notice: Notice, named: Named
+) -> TaskFindings:
     """What was found of these tasks."""
     ready = [task for task in tasks if not task.draft and await _is_ready(task, workshop)]
+    verdicts = [TaskVerdict(task, misnamed=named.names.lines_of(task)) for task in ready]
     rehearsal, trouble = await _rehearsal(project, workshop)
+    played: Mapping[str, Played] = {}
+    first: Mapping[str, Played] = {}
+    faults: Sequence[Fault] = []
     if rehearsal is None:
-        verdicts, played, faults = await _without_servers(workshop, ready), {}, []
+        await _without_servers(workshop, verdicts)
     else:
-        rehearsing = Rehearsing(project, rehearsal, ready, notice)
+        rehearsing = Rehearsing(project, rehearsal, verdicts, notice)
         await rehearsing.run()
-        verdicts, played = list(rehearsing.verdicts.values()), rehearsing.alone
-        _remember(project, workshop, verdicts)
+        played, first = rehearsing.alone, rehearsing.first
         faults = await rehearsing.faults()
+    for verdict in verdicts:
+        verdict.misnamed += named.places_of(verdict.task, first.get(verdict.task.id), project, workshop)
+    if rehearsal is not None:
+        _remember(project, workshop, verdicts)
     _read(project, workshop, verdicts, played)
     lines = [line for verdict in verdicts for line in _lines(verdict)] + _summary(verdicts, len(played), trouble)
     lines += balance_lines(_kept(project))
@@ -74,16 +103,14 @@ async def _rehearsal(project: Project, workshop: Workshop) -> tuple[Rehearsal | 
     return workshop.rehearsal(variant), None
 
 
-async def _without_servers(workshop: Workshop, tasks: Sequence[Task]) -> list[TaskVerdict]:
-    """What can be told of files alone."""
-    benches = [workshop.task_bench(task) for task in tasks]
+async def _without_servers(workshop: Workshop, verdicts: Sequence[TaskVerdict]) -> None:
+    """Adds what can be told of files alone."""
+    benches = [workshop.task_bench(verdict.task) for verdict in verdicts]
     broken, idle = await unfit_answers(benches), await workshop.passing_idly(benches)
-    verdicts = [TaskVerdict(task) for task in tasks]
     for verdict in verdicts:
         verdict.broken += [broken[verdict.task.id]] if verdict.task.id in broken else []
         if said := idle.get(verdict.task.id):
             (verdict.doubts if verdict.task.expects in RESTRAINED else verdict.broken).append(said)
-    return verdicts
 
 
 def _remember(project: Project, workshop: Workshop, verdicts: Sequence[TaskVerdict]) -> None:
@@ -91,10 +118,7 @@ def _remember(project: Project, workshop: Workshop, verdicts: Sequence[TaskVerdi
     found = {each.task.id: each for each in verdicts}
     remember(
         project,
-        {
-            task_id: (sound_key(each.task, hashes[task_id], project), each.broken[0] if each.broken else None)
-            for task_id, each in found.items()
-        },
+        {task_id: (sound_key(each.task, hashes[task_id], project), each.reason) for task_id, each in found.items()},
     )
 
 
@@ -116,7 +140,9 @@ def _lines(verdict: TaskVerdict) -> list[Line]:
     task_id = verdict.task.id
     idle = "ask for more, or say noop_should_pass: true if that is right"
     fixes = {what: idle if what.startswith("passes with") else _MEND for what in (*verdict.broken, *verdict.doubts)}
+    fixes |= verdict.fixes
     return [
+        *verdict.misnamed,
         *(Line("tasks", "fail", task_id, what, fixes[what]) for what in verdict.broken),
         *(Line("tasks", "warn", task_id, what, fixes[what]) for what in verdict.doubts),
         *(Line("tasks", "warn", task_id, each.what, each.fix) for each in verdict.remarks),
@@ -157,5 +183,11 @@ def _row(verdict: TaskVerdict) -> dict[str, Any]:
     return {
         "task_id": verdict.task.id,
         "status": verdict.status,
-        "reasons": [*verdict.broken, *verdict.doubts, *(each.what for each in verdict.remarks), *missing],
+        "reasons": [
+            *(line.what for line in verdict.misnamed),
+            *verdict.broken,
+            *verdict.doubts,
+            *(each.what for each in verdict.remarks),
+            *missing,
+        ],
     }

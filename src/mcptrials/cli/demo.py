@@ -29,6 +29,9 @@ def demo(**flags: Any) -> None:
     try:
         run_and_report(project, options, flags)
     except UsageError as exc:
+        if any(model.partition(":")[0] == "scripted" for model in flags["models"]):
+            hint = f"the example's own is: mcptrials demo --model {SCRIPTED_MODEL}"
+            raise UsageError(exc.what, where=exc.where, hint=hint) from exc
         if flags["models"]:
             raise
         instead = f"or see the product without a language model: mcptrials demo --model {SCRIPTED_MODEL}"

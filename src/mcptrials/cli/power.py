@@ -12,8 +12,8 @@ from mcptrials.cli.run_names import project_dir, run_by_name
 from mcptrials.cli.screen import common_options, messages, output, safe
 from mcptrials.errors import UsageError
 from mcptrials.planning import Ground, Wish, ground_of_project, ground_of_run, reckon
-from mcptrials.planning.chance import MOST_TASKS, SIMULATED_RUNS
 from mcptrials.project import Project
+from mcptrials.stats.chance import MOST_TASKS, SIMULATED_RUNS
 from mcptrials.store import log_look
 from mcptrials.task import MAX_TRIALS
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from mcptrials.cli.screen import SCRIPTED_LABEL, safe
 from mcptrials.cli.tables import new_table
 from mcptrials.counting import counted
-from mcptrials.planning.chance import MOST_TASKS, MOST_TRIALS
+from mcptrials.stats.chance import MOST_TASKS, MOST_TRIALS
 
 Row = Mapping[str, Any]
 

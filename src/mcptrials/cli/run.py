@@ -15,6 +15,7 @@ from mcptrials.cli.tables import print_summary
 from mcptrials.counting import counted
 from mcptrials.encoding import dump_text
 from mcptrials.project import DEFAULT_FILE, Project
+from mcptrials.record import Record
 from mcptrials.redaction import Redactor
 from mcptrials.report import summarise
 from mcptrials.runner import RunOptions, RunResult, Silent
@@ -71,8 +72,28 @@ def report(result: RunResult, flags: Mapping[str, Any], warnings: Sequence[str] 
     if summary["complete"]:
         return Outcome(summary, DONE, tuple(summary["warnings"]))
     what = "stopped before the end" if result.stopped else why_incomplete(summary)
-    error = {"what": what, "where": None, "hint": f"go on with: {_resume_command(result.run.folder, flags)}"}
+    hint = what_helps(result, summary, _resume_command(result.run.folder, flags))
+    error = {"what": what, "where": None, "hint": hint}
     return Outcome(summary, INCOMPLETE, tuple(summary["warnings"]), error)
+
+
+def what_helps(result: RunResult, summary: Mapping[str, Any], resume: str) -> str:
+    """Trials that are owed are played by going on; those that a grader could not judge are graded again."""
+    unjudged = [each for each in result.run.records() if (each.verdict, each.blame) == ("invalid", "grader")]
+    if not unjudged:
+        return f"go on with: {resume}"
+    if not all(map(_can_be_graded, unjudged)):
+        # Going on refuses tasks that have changed: their trials would not be those that were planned.
+        return f"mend what the grader runs or reads, then go on with: {resume}; if the task file changes, run anew"
+    again = f"mend the grader, then grade the same trials again: {program()} grade {from_here(str(result.run.folder))}"
+    owed = result.stopped or summary["missing"] or len(unjudged) < summary["totals"]["invalid"]
+    return f"{again}; for the other trials go on with: {resume}" if owed else again
+
+
+def _can_be_graded(record: Record) -> bool:
+    """Whether what its graders look at is still there: a trial's directory is mostly not, unread state never is."""
+    gone = record.trial_dir is None and any(each.type == "command" and each.value is None for each in record.graders)
+    return not gone and all(value.error is None for value in record.state.values())
 
 
 def written_summary(run: Run, warnings: Sequence[str] = ()) -> dict[str, Any]:

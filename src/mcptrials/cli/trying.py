@@ -10,7 +10,7 @@ import click
 
 from mcptrials.cli.comparison_page import print_comparison
 from mcptrials.cli.outcome import DONE, INCOMPLETE, Outcome, end, keep_secret
-from mcptrials.cli.run import why_incomplete, written_summary
+from mcptrials.cli.run import what_helps, why_incomplete, written_summary
 from mcptrials.cli.screen import common_options, from_here, messages, output, program, safe
 from mcptrials.cli.trying_progress import TryingProgress
 from mcptrials.comparison import Question, compare_sides, sides_of
@@ -85,7 +85,8 @@ def _report(result: RunResult, flags: Mapping[str, Any], warnings: Sequence[str]
     if summary["complete"] and problem is None:
         return Outcome(data, DONE, told)
     what = "stopped before the end" if result.stopped else why_incomplete(summary)
-    error = {"what": problem or what, "where": None, "hint": f"go on with: {_again(flags, str(result.run.folder))}"}
+    hint = what_helps(result, summary, _again(flags, str(result.run.folder)))
+    error = {"what": problem or what, "where": None, "hint": hint}
     return Outcome(data, INCOMPLETE, told, error)
 
 

@@ -1,6 +1,6 @@
 """Comparison: every number of two or more sides against one baseline, and the verdict."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +113,11 @@ def _compared(a: Side, b: Side, allow: Collection[str], question: Question) -> d
 
 
 def _power(a: Side, b: Side, tasks: Sequence[str], found: PairedComparison) -> dict[str, Any] | None:
-    grouped = found.n_groups < found.n_tasks
-    return power_of_pair(scores(a, tasks), scores(b, tasks), found.difference, grouped=grouped)
+    seed = a.stated("seed")
+    groups = groups_of(a.tasks, tasks)
+    return power_of_pair(
+        scores(a, tasks), scores(b, tasks), found.difference, groups, seed if isinstance(seed, int) else 0
+    )
 
 
 _GRADE_AGAIN = "grade both runs again with the same graders: mcptrials grade RUN"
@@ -154,17 +157,26 @@ def _for_their_number(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Holm's p values for several comparisons with one baseline; a verdict must hold under them."""
     if len(found) == 1:
         return found
-    adjusted = holm([1.0 if each["p_exact"] is None else each["p_exact"] for each in found])
-    return [_adjusted(each, p, len(found)) for each, p in zip(found, adjusted, strict=True)]
+    adjusted = holm([_p(each) for each in found])
+    worst = holm([max(_p(each), *map(_p, each["worst_case"].values())) for each in found])
+    return [_adjusted(*each, len(found)) for each in zip(found, adjusted, worst, strict=True)]
 
 
-def _adjusted(found: dict[str, Any], p: float, count: int) -> dict[str, Any]:
+def _p(found: Mapping[str, Any]) -> float:
+    return 1.0 if found["p_exact"] is None else float(found["p_exact"])
+
+
+def _adjusted(found: dict[str, Any], p: float, worst: float, count: int) -> dict[str, Any]:
     if found["p_exact"] is None:
         return found
-    if found["verdict"] in ("better", "worse") and p > ALPHA:
-        reason = f"p = {p:.3g} once it is one of {count} comparisons (Holm); {found['p_exact']:.3g} by itself"
-        return found | {"p_adjusted": p, "verdict": "inconclusive", "reason": reason}
-    return found | {"p_adjusted": p}
+    found = found | {"p_adjusted": p}
+    if found["verdict"] not in ("better", "worse") or max(p, worst) <= ALPHA:
+        return found
+    one = f"once it is one of {count} comparisons (Holm)"
+    if p > ALPHA:
+        return found | {"verdict": "inconclusive", "reason": f"p = {p:.3g} {one}; {found['p_exact']:.3g} by itself"}
+    reason = f"p = {p:.3g} {one}, and could be {worst:.3g} if trials that are not scored were"
+    return found | {"verdict": "inconclusive", "reason": reason}
 
 
 def _warnings(a: dict[str, Any], b: dict[str, Any], pairing: Pairing, when: dict[str, Any]) -> list[str]:

@@ -1,6 +1,6 @@
 """What trials spend, compared task by task as success is: tokens, calls, errors, time, cost."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -54,7 +54,7 @@ def _row(
     mean_a, mean_b = fmean(a[each][0] for each in shared), fmean(b[each][0] for each in shared)
     difference = mean_b - mean_a
     half = _half_width(
-        [b[each][0] - a[each][0] for each in shared], [(groups or {}).get(each, each) for each in shared]
+        [b[each][0] - a[each][0] for each in shared], [(groups or {}).get(each, (each,)) for each in shared]
     )
     low, high = (None, None) if half is None else (difference - half, difference + half)
     return {
@@ -71,7 +71,7 @@ def _row(
     }
 
 
-def _half_width(differences: Sequence[float], groups: Sequence[str]) -> float | None:
+def _half_width(differences: Sequence[float], groups: Sequence[Hashable]) -> float | None:
     """Of the interval by Student's t with the groups' standard error; one unit has no spread."""
     if len(set(groups)) < 2:  # noqa: PLR2004
         return None

@@ -1,83 +1,82 @@
 """What a comparison could detect, and what it would take to see the difference that was found."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean, variance
 from typing import Any
 
 from mcptrials.counting import counted
-from mcptrials.stats import PairedDesign, design_of, minimal_detectable_effect, power_of, required_tasks
+from mcptrials.stats import PairedDesign, design_of
+from mcptrials.stats.chance import Chances, Experiment
+from mcptrials.stats.paired import FEWEST_UNITS
 
 POWER = 0.8
-MOST_TRIALS = 200
-"""Per task; what needs more is better met with tasks."""
 SMALLEST = 0.005
 """A difference below half a point is not asked for."""
+MOST_NOISE = 0.25
+"""The variance of a trial cannot be more."""
 
 Scores = Mapping[str, Sequence[float]]
 
 
-def power_of_pair(a: Scores, b: Scores, difference: float, *, grouped: bool = False) -> dict[str, Any] | None:
-    """The numbers and the line; None when the trials at hand have no spread to reckon with.
+def power_of_pair(
+    a: Scores, b: Scores, difference: float, groups: Mapping[str, str] | None, seed: int
+) -> dict[str, Any] | None:
+    """The numbers and the line, as `mcptrials power` reckons them; None when the trials have no spread to reckon with.
 
     Args:
-        grouped: tasks come in groups; the reckoning is for tasks that do not, and the line says so.
+        groups: the group of a task that is in one.
+        seed: of the simulation.
     """
     shared = [task_id for task_id in a if task_id in b]
-    design = design_of(a, b) or _without_trials([fmean(b[each]) - fmean(a[each]) for each in shared])
+    measured = design_of(a, b)
+    design = measured or _of_single_trials([fmean(b[each]) - fmean(a[each]) for each in shared])
     if design is None or design.task_variance == 0:
         return None
-    detectable = minimal_detectable_effect(design, len(shared), POWER)
+    sizes = Counter((groups or {}).get(task_id, (task_id,)) for task_id in shared)
+    plan, chances = Experiment(tuple(sizes.values()), design), Chances(seed)
     wanted = abs(difference) if abs(difference) >= SMALLEST else None
+    needed = None if wanted is None else chances.tasks_needed(plan, wanted, POWER)
+    tells_trials = measured is not None and any(measured.sigma2)
     found: dict[str, Any] = {
         "power": POWER,
-        "detectable": detectable if detectable <= 1 else None,
+        "detectable": chances.detectable(plan, POWER),
         "difference": wanted,
-        "more_tasks": None if wanted is None else max(0, required_tasks(design, wanted, POWER) - len(shared)),
-        "trials_per_task": None if wanted is None else _trials(design, len(shared), wanted),
-        "noise": _noise(design),
+        "more_tasks": None if needed is None else max(0, needed - len(shared)),
+        "trials_per_task": chances.trials_needed(plan, wanted, POWER) if wanted and tells_trials else None,
+        "noise": _noise(design) if tells_trials else None,
     }
-    return found | {"line": _line(found, difference) + (", counting each task as its own group" if grouped else "")}
+    return found | {"line": _line(found, difference, plan)}
 
 
-def _without_trials(differences: Sequence[float]) -> PairedDesign | None:
-    """With one trial per task its own noise is part of what differs between tasks."""
+def _of_single_trials(differences: Sequence[float]) -> PairedDesign | None:
+    """With one trial per task the sum of both variances is known, and the sum is all that counts."""
     if len(differences) < 2:  # noqa: PLR2004 - a variance needs two
         return None
-    return PairedDesign(omega2=variance(differences), sigma2=(0.0, 0.0), trials=(1, 1))
+    both = variance(differences)
+    of_trial = min(both / 2, MOST_NOISE)
+    return PairedDesign(omega2=both - 2 * of_trial, sigma2=(of_trial, of_trial), trials=(1, 1))
 
 
-def _trials(design: PairedDesign, n_tasks: int, difference: float) -> int | None:
-    """The fewest trials per task and arm that are enough with these tasks; None when no number is."""
-    if not any(design.sigma2):
-        return None
-
-    def enough(trials: int) -> bool:
-        return power_of(replace(design, trials=(trials, trials)), n_tasks, difference) >= POWER
-
-    low, high = 0, MOST_TRIALS
-    if not enough(high):
-        return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
-def _noise(design: PairedDesign) -> str | None:
-    if not any(design.sigma2):
-        return None
+def _noise(design: PairedDesign) -> str:
     return "between tasks" if design.omega2 > design.task_variance / 2 else "within tasks"
 
 
-def _line(found: Mapping[str, Any], difference: float) -> str:
-    detectable = found["detectable"]
-    least = "cannot detect any difference" if detectable is None else f"detect {100 * detectable:.0f} points"
-    line = f"these tasks and trials {least} at {100 * POWER:.0f} % power"
+def _line(found: Mapping[str, Any], difference: float, plan: Experiment) -> str:
+    line = _detects(found["detectable"], plan)
     if found["difference"] is None:
         return line
     more, trials = found["more_tasks"], found["trials_per_task"]
-    needed = counted(more, "more task") if more else "no more tasks"
-    others = f", or {counted(trials, 'trial')} a task" if trials and more else ""
+    needed = "more tasks than can be meant" if more is None else counted(more, "more task") if more else "no more tasks"
+    others = f", or {counted(trials, 'trial')} a task" if trials and more != 0 else ""
     noise = f"; noise {found['noise']} dominates" if found["noise"] else ""
     return f"{line}; to see {100 * difference:+.0f} points: {needed}{others}{noise}"
+
+
+def _detects(detectable: float | None, plan: Experiment) -> str:
+    if not plan.can_decide:
+        units, grouped = len(plan.sizes), len(plan.sizes) < plan.n_tasks
+        what = counted(units, "group of tasks", "groups of tasks") if grouped else counted(units, "task")
+        return f"{what} can never decide: the test needs {FEWEST_UNITS} that differ"
+    least = "cannot detect any difference" if detectable is None else f"detect {100 * detectable:.0f} points"
+    return f"these tasks and trials {least} at {100 * POWER:.0f} % power"

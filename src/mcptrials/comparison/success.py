@@ -79,7 +79,11 @@ def as_found(found: PairedComparison | None) -> dict[str, Any]:
 
 
 def _case(found: PairedComparison | None) -> dict[str, Any]:
-    return {"difference": found and found.difference, "verdict": found.verdict if found else "inconclusive"}
+    return {
+        "difference": found and found.difference,
+        "p_exact": found and found.p_exact,
+        "verdict": found.verdict if found else "inconclusive",
+    }
 
 
 def surviving(found: PairedComparison, worst: Mapping[str, Any], unscored: int) -> PairedComparison:

@@ -77,17 +77,18 @@ class EnvironmentSpec(UserData):
         joined = {key: own.get(key, {}) | value if isinstance(value, Mapping) else value for key, value in over.items()}
         return EnvironmentSpec.model_validate(own | joined)
 
+    def matching(self, query: str) -> list[tuple[str, Any, dict[str, str]]]:
+        """The patterns that match a query, each with its reader and what its names are bound to."""
+        matches = {pattern: _compiled(pattern.strip()).fullmatch(query.strip()) for pattern in self.readers}
+        return [(each, self.readers[each], match.groupdict()) for each, match in matches.items() if match]
+
     def find_reader(self, query: str) -> tuple[Reader, dict[str, str]]:
         """The one reader whose pattern matches a query, and what its names are bound to.
 
         Raises:
             LookupError: no pattern matches, or several do.
         """
-        found = []
-        for pattern, reader in self.readers.items():
-            match = _compiled(pattern.strip()).fullmatch(query.strip())
-            if match:
-                found.append((pattern, reader, match.groupdict()))
+        found = self.matching(query)
         if not found:
             known = ", ".join(repr(pattern) for pattern in self.readers) or "none is declared"
             raise LookupError(f"query {query!r} matches no reader; readers: {known}")

@@ -5,6 +5,9 @@ from typing import Any
 
 from mcptrials.errors import ProviderError
 
+MOST_TOKENS = 10**12
+"""More cannot be true, and sums of such numbers could not be recorded."""
+
 
 def mapping(value: Any) -> Mapping[str, Any]:
     """The object, or an empty one for anything else."""
@@ -45,9 +48,9 @@ def _short(value: Any) -> str:
 
 
 def count(counts: Any, key: str) -> int | None:
-    """A number of tokens, or None when it is not there."""
+    """A number of tokens, or None when it is not there, or none that a reply can have."""
     value = mapping(counts).get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS else None
 
 
 def joined(parts: Any, key: str) -> str | None:

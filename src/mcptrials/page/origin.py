@@ -9,10 +9,11 @@ from mcptrials.store import Run
 def origin_of(run: Run) -> dict[str, Any]:
     """The frozen plan of a run in short; what an older manifest does not say is None."""
     stated = run.manifest
-    keys = ("created_at", "split", "trials", "seed", "limits", "suite_hash", "versions", "use", "max_invalid")
+    keys = ("created_at", "split", "trials", "seed", "suite_hash", "use", "max_invalid")
     return {
         "run_id": run.run_id,
         **{key: stated.get(key) for key in keys},
+        **{key: _mapping(stated.get(key)) or None for key in ("limits", "versions")},
         "scripted": run.scripted,
         "n_tasks": len(run.tasks),
         "arms": [

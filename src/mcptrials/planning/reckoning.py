@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from mcptrials.counting import counted
-from mcptrials.planning.chance import (
+from mcptrials.planning.ground import Ground
+from mcptrials.record import SCHEMA_VERSION
+from mcptrials.stats import best_allocation
+from mcptrials.stats.chance import (
     MOST_SIMULATED,
     MOST_TASKS,
     MOST_TRIALS,
@@ -15,9 +18,6 @@ from mcptrials.planning.chance import (
     Experiment,
     repeated,
 )
-from mcptrials.planning.ground import Ground
-from mcptrials.record import SCHEMA_VERSION
-from mcptrials.stats import best_allocation
 from mcptrials.stats.paired import ALPHA, FEWEST_UNITS
 
 EFFECTS = (0.05, 0.1, 0.2, 0.3)
@@ -46,7 +46,7 @@ def reckon(ground: Ground, wish: Wish, tell: Callable[[], None] = lambda: None) 
         tell: called before each simulation.
     """
     sizes = ground.sizes if wish.tasks is None else repeated(ground.sizes, wish.tasks)
-    plan = Experiment(sizes, wish.trials or ground.trials, ground.noise)
+    plan = Experiment(sizes, ground.noise.design(wish.trials or ground.trials))
     chances = Chances(ground.seed, tell)
     effects = EFFECTS if wish.effect is None else (wish.effect,)
     return {
@@ -111,11 +111,11 @@ def _allocation(plan: Experiment, wish: Wish, chances: Chances) -> dict[str, Any
         return of.n_tasks * (wish.cost_task or 0) + of.n_trials * (wish.cost_trial or 0)
 
     # One task may take a part of the budget only: the test needs some.
-    budget = max(cost(plan), cost(replace(plan.resized(FEWEST_UNITS), trials=1)))
+    budget = max(cost(plan), cost(plan.resized(FEWEST_UNITS).tried(1)))
     best = best_allocation(
-        plan.noise.omega2, 2 * plan.noise.sigma2, wish.cost_task, 2 * wish.cost_trial, budget / FEWEST_UNITS
+        plan.design.omega2, sum(plan.design.sigma2), wish.cost_task, 2 * wish.cost_trial, budget / FEWEST_UNITS
     )
-    other = replace(plan, trials=min(best.trials, MOST_TRIALS))
+    other = plan.tried(min(best.trials, MOST_TRIALS))
     other = other.resized(min(max(1, int(budget / cost(other.resized(1)))), MOST_TASKS))
     optimum = None if best.optimum == math.inf else best.optimum
     same = {

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from mcptrials.environment import EnvironmentSpec
 from mcptrials.errors import UsageError
@@ -12,9 +13,9 @@ from mcptrials.project.checks import load_overrides, make_config
 from mcptrials.project.config import HostConfig, ModelConfig, ProjectConfig, ServerConfig
 from mcptrials.project.secrets import Expander, literal_secrets, task_secrets
 from mcptrials.project.setting import override
-from mcptrials.project.suite import load_suite, make_grader
+from mcptrials.project.suite import Whereabouts, load_suite, make_grader
 from mcptrials.protocols import Limits
-from mcptrials.source import load_source
+from mcptrials.source import Key, Source, load_source
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Arm
 
@@ -52,6 +53,10 @@ class Project:
     """Name -> value, for redaction; never written."""
     overrides: Mapping[str, Overrides] = field(default_factory=dict)
     """What the model is told instead of what the servers say, by variant."""
+    source: Source | None = None
+    """The file as it was read."""
+    places: Whereabouts = field(default_factory=dict)
+    """Where each task stands."""
 
     @classmethod
     def load(
@@ -75,7 +80,7 @@ class Project:
         value = expander.value(source.value)
         try:
             config = make_config(source, value)
-            suite = load_suite(config, source)
+            suite, places = load_suite(config, source)
             overrides = {
                 name: load_overrides(config, name, source.path.parent, source.where(("variants", name)))
                 for name in config.variants
@@ -83,7 +88,7 @@ class Project:
         except UsageError as exc:
             raise expander.scrubbed(exc, value) from exc
         secrets = expander.secrets | literal_secrets(value) | task_secrets(suite.tasks)
-        return cls(source.path, config, suite, secrets, overrides)
+        return cls(source.path, config, suite, secrets, overrides, source, places)
 
     @property
     def dir(self) -> Path:
@@ -107,6 +112,28 @@ class Project:
 
     def overrides_of(self, variant: str) -> Overrides:
         return self.overrides.get(variant, NOTHING)
+
+    def where(self, *key: Key) -> str:
+        """`file:line: key` of a key of the project file, as seen from its folder."""
+        return self._near(self.source.where(key) if self.source else self.path.name)
+
+    def where_server(self, variant: str, server: str, *key: Key) -> str:
+        """The same of a key of a server, as a variant has it."""
+        patches = self.config.variants[variant]
+        patch = patches.get(server) if isinstance(patches, dict) else None
+        if key and isinstance(patch, dict) and key[0] in patch:
+            return self.where("variants", variant, server, *key)
+        return self.where("servers", server, *key)
+
+    def where_in(self, task: Task, *key: Key) -> str:
+        """The same of a key of a task; what it has of the project's environment stands there."""
+        if key[0] == "environment" and not _has(task.environment, key[1:]):
+            return self.where(*key)
+        place = self.places.get(task.id)
+        return self._near(place(key)) if place else f"task {task.id!r}"
+
+    def _near(self, place: str) -> str:
+        return place.removeprefix(f"{self.dir}{os.sep}")
 
     def names(self) -> tuple[tuple[str, str], ...]:
         """What of the project is named in every file of a run: each noun with a name."""
@@ -139,3 +166,9 @@ class Project:
                     )
                     arms[arm.id] = (arm, model, host)
         return arms
+
+
+def _has(environment: Mapping[str, Any] | None, key: tuple[Key, ...]) -> bool:
+    """Whether a task's own environment gives a part; of lists it gives all or none."""
+    own = (environment or {}).get(str(key[0]))
+    return key[1] in own if isinstance(own, Mapping) and len(key) > 1 else own is not None

@@ -10,6 +10,7 @@ from mcptrials.environment import PythonReader, Reader, SqlReader, ToolReader
 from mcptrials.environment.remains import TIMEOUT_S, ReadError
 from mcptrials.errors import UsageError
 from mcptrials.project.config import ProjectConfig
+from mcptrials.source import alike
 
 
 def check_reader(reader: Reader, config: ProjectConfig, project_dir: Path, given: Iterable[str] = ()) -> None:
@@ -25,7 +26,9 @@ def check_reader(reader: Reader, config: ProjectConfig, project_dir: Path, given
         try:
             reader.target(config.servers)
         except LookupError as exc:
-            raise UsageError(str(exc.args[0])) from exc
+            server, slash, _ = reader.tool.partition("/")
+            meant = alike(server, config.servers) if slash else None
+            raise UsageError(str(exc.args[0]), hint=meant and f"did you mean {meant!r}?") from exc
     elif isinstance(reader, PythonReader):
         _check_function(reader, plugins.load("readers", reader.python, project_dir), given)
     elif isinstance(reader, SqlReader) and not reader.is_sqlite:

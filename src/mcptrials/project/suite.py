@@ -17,7 +17,7 @@ from mcptrials.errors import UsageError, describe
 from mcptrials.project.config import ProjectConfig
 from mcptrials.project.readers import check_reader
 from mcptrials.protocols import Grader, Limits, StateQuery
-from mcptrials.source import Key, Keys, Source, explain, load_sources, read_text
+from mcptrials.source import Key, Keys, Source, alike, explain, load_sources, read_text
 from mcptrials.task import GraderSpec, Suite, Task
 
 _SPEC_KEYS = ("type", "name", "gate", "weight")
@@ -38,17 +38,28 @@ class _Entry:
         """Where a part of the task stands: with the task, or with the defaults."""
         return ("defaults", *inner) if inner and inner[0] in self.inherited else (*self.key, *inner)
 
+    def where(self, inner: Keys) -> str:
+        """The same as `file:line: key`, with the graders under the name that the file has for them."""
+        if inner[:1] == ("graders",) and "grader" in self.value:
+            inner = ("grader", *inner[1 if isinstance(self.value["grader"], list) else 2 :])
+        return self.source.where(self.place(inner))
+
     def error(self, what: str, *inner: Key, hint: str | None = None) -> UsageError:
         return UsageError(what, where=self.source.where(self.place(inner)), hint=hint)
 
 
-def load_suite(config: ProjectConfig, source: Source) -> Suite:
-    """The tasks of all files that the project names, in order of pattern and name.
+Whereabouts = Mapping[str, Callable[[Keys], str]]
+"""By task id: from a place inside the task to `file:line: key`."""
+
+
+def load_suite(config: ProjectConfig, source: Source) -> tuple[Suite, Whereabouts]:
+    """The tasks of all files that the project names, in order of pattern and name, with where they stand.
 
     Raises:
         UsageError: with file, line and key.
     """
     tasks: dict[str, tuple[Task, str]] = {}
+    places: dict[str, Callable[[Keys], str]] = {}
     for path in _files(config.tasks, source):
         for entry in _entries(path):
             task = _task(entry, config, source.path.parent)
@@ -57,9 +68,10 @@ def load_suite(config: ProjectConfig, source: Source) -> Suite:
                 first = tasks[task.id.casefold()][1]
                 raise UsageError(f"task id {task.id!r} is taken (see {first})", where=where, hint="rename one")
             tasks[task.id.casefold()] = (task, where)
+            places[task.id] = entry.where
     if not tasks:
         raise UsageError("the task files hold no task", where=source.where(("tasks",)), hint="add a task")
-    return Suite(tasks=tuple(task for task, _ in tasks.values()))
+    return Suite(tasks=tuple(task for task, _ in tasks.values())), places
 
 
 def _files(patterns: Sequence[str], source: Source) -> list[Path]:
@@ -252,9 +264,17 @@ def _check_queries(
         except UsageError as exc:
             raise exc if exc.where else entry.error(exc.what, *inner, hint=exc.hint) from exc
         except LookupError as exc:
-            hint = "declare it under environment.readers of the project file"
-            raise entry.error(str(exc), *inner, "query", hint=hint) from exc
+            raise entry.error(str(exc), *inner, "query", hint=_reader_hint(query.text, environment)) from exc
         except ValidationError as exc:
             raise explain(entry.source, exc, lambda key: entry.place((*inner, "read", *key))) from exc
         except ValueError as exc:
             raise entry.error(str(exc), *inner, "read") from exc
+
+
+def _reader_hint(query: str, environment: EnvironmentSpec) -> str:
+    """What helps a query that has not exactly one reader."""
+    if environment.matching(query):
+        return "change the patterns so that one matches"
+    meant = alike(query, environment.readers)
+    declare = "declare it under environment.readers of the project file"
+    return f"did you mean {meant!r}? else {declare}" if meant else declare

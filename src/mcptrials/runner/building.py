@@ -4,26 +4,26 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from mcptrials import plugins
 from mcptrials.dialect import EXACT
 from mcptrials.environment import ChangesReader, Environment, Reader, Snapshot, TrialPlaces
-from mcptrials.errors import ServerError, UsageError
+from mcptrials.errors import UsageError
 from mcptrials.executors.local import Slots
 from mcptrials.models.patient import Pause
 from mcptrials.presentation import ToolFilter
 from mcptrials.project import HostConfig, ModelConfig, Project, ServerConfig, make_grader
-from mcptrials.protocols import Host, KnowsTasks, Model, OpenSession, Server, ServerChannel, ServerSession, SessionHooks
+from mcptrials.protocols import Host, KnowsTasks, Model, Server
 from mcptrials.redaction import Redactor
 from mcptrials.rollout import ArmBench, Bench, Promised, TaskBench
 from mcptrials.rollout.bench import TrialWriter
 from mcptrials.rollout.starts import Starts
 from mcptrials.rollout.stop import Stop
-from mcptrials.runner import preflight
+from mcptrials.runner import making, preflight
 from mcptrials.runner.apart import Apart
 from mcptrials.runner.manifest import versions
+from mcptrials.runner.opening import opener
 from mcptrials.runner.options import Listener, Plan
 from mcptrials.runner.preflight import ServerFacts, no_wire
 from mcptrials.runner.rehearsal import NoModel, Rehearsal, Unwritten
@@ -31,7 +31,6 @@ from mcptrials.runner.serving import ServerMaker, own_stdout, sharing_warning, u
 from mcptrials.runner.soundness import found_broken, refuse_broken, unfit_answers
 from mcptrials.runner.standins import RESTRAINED, can_be_tried, passing_idly
 from mcptrials.runner.watchdog import watched
-from mcptrials.servers.asking import Client
 from mcptrials.servers.confinement import Confinement
 from mcptrials.task import Suite, Task
 from mcptrials.trial import Arm, StateValue, Trial
@@ -53,7 +52,9 @@ class Workshop:
         self._environments = {
             task.id: Environment(project.environment(task), project.dir, load) for task in suite.tasks
         }
-        self._fingerprints = {task_id: each.fingerprint() for task_id, each in self._environments.items()}
+        self._fingerprints = {
+            task.id: making.fingerprint(project, task, self._environments[task.id]) for task in suite.tasks
+        }
         self.places = TrialPlaces.create(project.dir, keep=project.config.keep_trial_dirs)
         self._maker = ServerMaker(project, self.places, redactor, listener.warn)
         self._servers: dict[str, dict[str, Server]] = {}
@@ -116,7 +117,7 @@ class Workshop:
         """
         fingerprint, environment = self._fingerprints[task.id], self._environments[task.id]
         if fingerprint not in self._pristine:
-            self._pristine[fingerprint] = await preflight.pristine_hash(environment, self.places)
+            self._pristine[fingerprint] = await making.pristine_hash(self.project, task, environment, self.places)
         if any(isinstance(reader, ChangesReader) for reader in self._readers(task)):
             await self.watch(task)
 
@@ -209,9 +210,8 @@ class Workshop:
         self._listener.notice(f"starting {', '.join(configs) or 'no server'} ({variant})")
         environment = self._environments[self.suite.tasks[0].id]
         servers = self._servers[variant] = await self._maker.make(configs)
-        facts = await preflight.try_servers(
-            servers, configs, environment, self.places, self.project.config.limits.connect_seconds
-        )
+        connect_s, where = self.project.config.limits.connect_seconds, partial(self.project.where_server, variant)
+        facts = await preflight.try_servers(servers, configs, environment, self.places, connect_s, where)
         self.facts[variant] = {name: self._maker.with_start(each, configs[name]) for name, each in facts.items()}
 
     async def _check_variant(self, variant: str) -> None:
@@ -222,7 +222,7 @@ class Workshop:
         overrides = self.project.overrides_of(variant)
         preflight.refuse_overrides(overrides, self.facts[variant], self.project.config.told_by(variant, "overrides"))
         for filters in self.filters(variant):
-            preflight.refuse_empty_toolset(self.facts[variant], filters, overrides)
+            preflight.refuse_empty_toolset(facts, configs, filters, overrides)
             for model in self.project.config.models:
                 preflight.refuse_tools(model, self.facts[variant], filters)
         if warning := unseen_warning(variant, overrides, self.project.config.hosts):
@@ -245,6 +245,10 @@ class Workshop:
         configs = self.project.config.servers_of(variant)
         found = [self._filters(task, configs) for task in self.suite.tasks]
         return list({repr(each): each for each in found}.values())
+
+    def rules(self, task: Task, variant: str) -> dict[str, ToolFilter]:
+        """Which tools of a variant's servers a task shows."""
+        return self._filters(task, self.project.config.servers_of(variant))
 
     async def servers(self, variant: str) -> dict[str, Server]:
         """A variant's servers, not started."""
@@ -361,7 +365,7 @@ class Workshop:
         facts = self.facts[variant]
         return {
             "servers": self._servers[variant],
-            "open_session": partial(_opener, facts, self.project.config.servers_of(variant)),
+            "open_session": partial(opener, facts, self.project.config.servers_of(variant)),
             "continue_session": plugins.load("servers", "continuation"),
             "promised": {name: Promised(each.version, each.tools_hash) for name, each in facts.items()},
         }
@@ -369,30 +373,6 @@ class Workshop:
     def _host(self, config: HostConfig) -> Host:
         host: Host = plugins.load("hosts", config.host, self.project.dir)(**config.settings)
         return host
-
-
-def _opener(
-    facts: Mapping[str, ServerFacts], configs: Mapping[str, ServerConfig], connect_s: float, trial_dir: Path
-) -> OpenSession:
-    """Sessions in the era that each server was found to speak: pinned, since it changes codes and texts.
-
-    A tool list that is broken in a trial ends it, unless the project says to go on without the broken tools.
-    """
-    open_session = plugins.load("servers", "session")
-
-    @asynccontextmanager
-    async def opened(server: str, channel: ServerChannel, hooks: SessionHooks) -> AsyncIterator[ServerSession]:
-        config = configs[server]
-        client = Client(config.client_policy, trial_dir, config.list_changed == "refresh")
-        era = facts[server].era
-        async with open_session(server, channel, hooks, era=era, connect_s=connect_s, client=client) as session:
-            if session.problems and config.on_invalid_tool == "stop":
-                hooks.violation("broken_tool_list", session.problems[0])
-                what = f"server {server!r}: its tool list was whole before the run and is broken: {session.problems[0]}"
-                raise ServerError("contract_violation", what)
-            yield session
-
-    return opened
 
 
 def _key(config: ModelConfig) -> str:

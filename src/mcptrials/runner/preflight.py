@@ -18,7 +18,7 @@ from mcptrials.dialect import adapt
 from mcptrials.environment import Environment, Reader, Snapshot, ToolReader, TrialPlaces, take_snapshot
 from mcptrials.environment.command import last_line, run_command
 from mcptrials.environment.remains import ReadError
-from mcptrials.errors import HarnessError, ProviderError, ServerError, TrialError, UsageError
+from mcptrials.errors import HarnessError, ProviderError, TrialError, UsageError
 from mcptrials.events import ToolShown
 from mcptrials.models.patient import Patient, Pause, RetryPolicy
 from mcptrials.overrides import NOTHING, Overrides
@@ -27,6 +27,8 @@ from mcptrials.presentation import ToolFilter, amiss, present_tools, without_inj
 from mcptrials.project import ModelConfig, Project, ServerConfig
 from mcptrials.protocols import Model, Place, Reply, Server, SessionHooks, Startable, User, unheard
 from mcptrials.rollout import TrialClock
+from mcptrials.runner.hidden import why_hidden
+from mcptrials.runner.unstarted import start_hint
 from mcptrials.servers.asking import Client
 from mcptrials.source import nearest
 from mcptrials.trial import TrialKey
@@ -138,8 +140,12 @@ async def try_servers(
     environment: Environment,
     places: TrialPlaces,
     connect_s: float,
+    where: Callable[..., str],
 ) -> dict[str, ServerFacts]:
     """Starts every server of a variant once and lists its tools.
+
+    Args:
+        where: the place of a server's key in the project file.
 
     Raises:
         UsageError: one does not start, or lists tools that no client can use.
@@ -147,45 +153,26 @@ async def try_servers(
     place = places.make(no_wire)
     open_session = plugins.load("servers", "session")
     facts: dict[str, ServerFacts] = {}
-    tried = None
+    tried: str | None = None
     try:
         await environment.prepare(place)
         async with AsyncExitStack() as stack:
             for name, server in servers.items():
-                tried, began_s = configs[name], time.monotonic()
+                tried, config, began_s = name, configs[name], time.monotonic()
                 channel = await stack.enter_async_context(server.open(place))
-                hooks, client = SessionHooks(unheard, unheard), Client(tried.client_policy, place.trial_dir)
+                hooks, client = SessionHooks(unheard, unheard), Client(config.client_policy, place.trial_dir)
                 session = await stack.enter_async_context(
-                    open_session(name, channel, hooks, era=tried.era, connect_s=connect_s, client=client)
+                    open_session(name, channel, hooks, era=config.era, connect_s=connect_s, client=client)
                 )
                 facts[name] = replace(_facts(session), start_s=time.monotonic() - began_s)
     except TrialError as exc:
-        raise UsageError(exc.message, hint=_server_hint(exc, tried)) from exc
+        key, hint = start_hint(exc, configs[tried], environment.project_dir) if tried else ((), "mend the environment")
+        raise UsageError(exc.message, where=tried and where(tried, *key), hint=hint) from exc
     finally:
         places.remove(place)
     for name, config in configs.items():
         _refuse_broken_list(facts[name], config)
     return facts
-
-
-def _server_hint(exc: TrialError, config: ServerConfig | None) -> str:
-    if config is None:
-        return "mend the environment"
-    if exc.cause == "auth":
-        return "check the credential"
-    if config.url is not None:
-        return "check 'url' and that the server runs there"
-    if config.python is not None:
-        return f"call {config.python} by hand"
-    return start_hint(exc, config)
-
-
-def start_hint(exc: TrialError, config: ServerConfig) -> str:
-    """What to do about a server by command that does not start."""
-    box, said = config.sandbox, exc.message.lower()
-    if box and box.mode in ("auto", "landlock") and ("denied" in said or "eacces" in said):
-        return "its sandbox may be why: name what it needs besides under 'sandbox: {read: [...], write: [...]}'"
-    return "run its command by hand" if isinstance(exc, ServerError) else "mend the environment"
 
 
 def _facts(session: Any) -> ServerFacts:
@@ -240,7 +227,10 @@ def refuse_overrides(overrides: Overrides, facts: Mapping[str, ServerFacts], fil
 
 
 def refuse_empty_toolset(
-    facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter], overrides: Overrides = NOTHING
+    facts: Mapping[str, ServerFacts],
+    configs: Mapping[str, ServerConfig],
+    filters: Mapping[str, ToolFilter],
+    overrides: Overrides = NOTHING,
 ) -> None:
     """A model that sees no tool evaluates no server.
 
@@ -249,12 +239,13 @@ def refuse_empty_toolset(
     """
     shown, _ = present_tools({name: each.tools for name, each in facts.items()}, filters, overrides=overrides)
     if facts and not shown:
-        denied = any(each.writes == "denied" for each in filters.values())
-        what = "no tool is shown to the model"
-        if denied:
-            what += ": without a declared environment only tools with readOnlyHint: true are"
-        hint = "declare an 'environment', or name the tools under servers.<name>.tools.allow"
-        raise UsageError(what, where=", ".join(f"server {name!r}" for name in facts), hint=hint)
+        hidden = [(name, each.tools[0]) for name, each in facts.items() if each.tools]
+        why, hint = "no server lists one", "mend the servers"
+        if hidden:
+            name, tool = hidden[0]
+            why, hint = why_hidden(name, tool, configs[name], filters[name])
+        where = ", ".join(f"server {name!r}" for name in facts)
+        raise UsageError(f"no tool is shown to the model: {why}", where=where, hint=hint)
 
 
 def refuse_tools(model: ModelConfig, facts: Mapping[str, ServerFacts], filters: Mapping[str, ToolFilter]) -> None:

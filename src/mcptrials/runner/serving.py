@@ -57,7 +57,7 @@ class ServerMaker:
     """Makes the servers of one run; what package runners start is found out once."""
 
     def __init__(self, project: Project, places: TrialPlaces, redactor: Redactor, warn: Callable[[str], None]) -> None:
-        self._places, self._redactor, self._warn = places, redactor, warn
+        self._places, self._redactor, self._warn, self._where = places, redactor, warn, project.where
         self._connect_s, self._confiner = project.config.limits.connect_seconds, Confiner(project, places)
         self._launches: dict[str, Launch | None] = {}
         self._confined: dict[str, Confinement | None] = {}
@@ -91,7 +91,7 @@ class ServerMaker:
         if config.url is not None:
             return self._by_url(name, config, config.url)
         if config.python is not None:
-            return _in_process(name, config.python, self._places.project_dir)
+            return _in_process(name, config.python, self._places.project_dir, self._where("servers", name, "python"))
         contained = config.sandbox is not None and config.sandbox.mode == "container"
         launch = None if contained else await self._found(name, config)
         confined = self._confined[_key(config)] = self._confiner.confinement(name, config, launch)
@@ -192,10 +192,12 @@ class Forked(Server, Protocol):
     def close(self) -> None: ...
 
 
-def _in_process(name: str, path: str, project_dir: Path) -> Server:
-    factory = plugins.load("servers", path, project_dir)
+def _in_process(name: str, path: str, project_dir: Path, where: str) -> Server:
     try:
+        factory = plugins.load("servers", path, project_dir)
         server: Server = plugins.load("servers", "python")(name, path, factory)
+    except UsageError as exc:
+        raise UsageError(exc.what, where=where, hint=exc.hint) from exc
     except TypeError as exc:
-        raise UsageError(str(exc), where=f"servers.{name}.python") from exc
+        raise UsageError(str(exc), where=where) from exc
     return server

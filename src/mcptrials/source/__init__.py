@@ -5,7 +5,7 @@ from pathlib import Path
 from mcptrials.errors import UsageError
 from mcptrials.source.document import Key, Keys, Source, Unquoted, UnquotedText, dotted, read_text
 from mcptrials.source.json_text import json_source
-from mcptrials.source.problem import Place, below, explain, nearest
+from mcptrials.source.problem import Place, alike, below, explain, nearest
 from mcptrials.source.yaml_text import yaml_source
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Source",
     "Unquoted",
     "UnquotedText",
+    "alike",
     "below",
     "dotted",
     "explain",

@@ -91,7 +91,16 @@ def _shown(value: Any) -> str:
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """`did you mean ...?` for the closest known name; else the list of them."""
     names = sorted(set(known))
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    if (close := alike(name, names)) is not None:
+        return f"did you mean {close!r}?"
     return f"known here: {', '.join(names)}" if names else None
+
+
+def alike(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """The known name that another one is most likely meant to be.
+
+    Args:
+        least: from 0 (anything) to 1 (the same).
+    """
+    close = difflib.get_close_matches(name, sorted(set(known)), n=1, cutoff=least)
+    return close[0] if close else None

@@ -37,7 +37,9 @@ def yaml_source(path: Path, text: str) -> Source:
     except MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise UsageError(f"not valid YAML: {exc.problem or exc.context}", where=where) from exc
+        tabs = re.search(r"^ *\t", text, re.MULTILINE)
+        hint = f"line {text.count(chr(10), 0, tabs.start()) + 1} is indented by a tab; use spaces" if tabs else None
+        raise UsageError(f"not valid YAML: {exc.problem or exc.context}", where=where, hint=hint) from exc
     except ReaderError as exc:
         where = f"{path}:{text.count(chr(10), 0, exc.position) + 1}"
         what = f"not valid YAML: the character {chr(exc.character)!r} is not allowed"

@@ -131,12 +131,19 @@ def checked_trials(trials_by_task: Mapping[str, Sequence[float]], arm: str | Non
         where = f"task {task_id!r}" if arm is None else f"arm {arm}, task {task_id!r}"
         if isinstance(trials, str) or not hasattr(trials, "__len__"):
             raise ValueError(f"{where}: {trials!r} is not a list of scores")
-        outside = [score for score in trials if not (isinstance(score, NUMBERS) and 0 <= float(score) <= 1)]
+        outside = [score for score in trials if not (isinstance(score, NUMBERS) and _is_share(score))]
         if outside:
             raise ValueError(f"{where}: the score {outside[0]!r} is not in [0, 1]")
         if len(trials):
             checked[task_id] = [float(score) for score in trials]
     return checked
+
+
+def _is_share(score: SupportsFloat) -> bool:
+    try:
+        return 0 <= float(score) <= 1
+    except OverflowError:
+        return False
 
 
 def checked_scope(scope: Scope) -> Scope:

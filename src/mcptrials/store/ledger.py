@@ -2,9 +2,8 @@
 
 import time
 from pathlib import Path
-from typing import Any
 
-from mcptrials.encoding import dump_line, parse_json
+from mcptrials.encoding import dump_line
 from mcptrials.errors import UsageError
 
 NAME = "held_out_looks.jsonl"
@@ -24,11 +23,3 @@ def log_look(project_dir: Path, command: str, run_id: str) -> None:
     except OSError as exc:
         what = f"this look at held-out tasks cannot be noted: {exc.strerror or exc}"
         raise UsageError(what, where=str(path), hint="make the file writable") from exc
-
-
-def looks(project_dir: Path) -> list[dict[str, Any]]:
-    """Every look so far, oldest first."""
-    path = project_dir / NAME
-    if not path.exists():
-        return []
-    return [parse_json(line) for line in path.read_bytes().splitlines() if line.strip()]

@@ -32,7 +32,7 @@ class _Stated(BaseModel):
     trials: int = Field(ge=1, le=MAX_TRIALS)
     max_invalid: float
     tasks: list[Task]
-    arms: list[dict[str, Any]]
+    arms: list[dict[str, Any]] = Field(min_length=1)
 
 
 def _problem(exc: Exception) -> str:
@@ -159,7 +159,15 @@ class Run:
 
     def events(self, record: Record) -> Iterator[Event]:
         """The same, read while they are asked for."""
-        return _events(self.folder / record.transcript)
+        return _events(self._transcript_of(record))
+
+    def _transcript_of(self, record: Record) -> Path:
+        """A run that came from elsewhere may name any file of this machine."""
+        path = self.folder / record.transcript
+        if self.folder.resolve() not in path.resolve().parents:
+            what = f"the record of {record.task_id!r} names a transcript outside of its run: {record.transcript!r}"
+            raise UsageError(what, where=str(self.folder), hint="restore the record")
+        return path
 
     def calls(self, record: Record) -> tuple[CallMade, ...]:
         """A trial's tool calls, for which its other events need not be understood.
@@ -167,7 +175,7 @@ class Run:
         Raises:
             UsageError: the transcript is missing or damaged.
         """
-        return Transcript(_events(self.folder / record.transcript, beginning=b'{"kind":"tool_')).calls
+        return Transcript(_events(self._transcript_of(record), beginning=b'{"kind":"tool_')).calls
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mcptrials.planning.noise import Noise
-from mcptrials.stats import PairedDesign, minimal_detectable_effect, power_of, required_tasks, simulated_power
 from mcptrials.stats.paired import FEWEST_UNITS
+from mcptrials.stats.power import PairedDesign, minimal_detectable_effect, power_of, required_tasks
+from mcptrials.stats.simulation import simulated_power
 
 SIMULATED_RUNS = 1000
 MOST_SIMULATED = 100
@@ -18,28 +18,37 @@ MOST_STEPS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Two arms, the same tasks, so many trials of each."""
+    """Two arms, the same tasks, so many trials of each, and how much these scatter."""
 
     sizes: tuple[int, ...]
     """Tasks of each group."""
-    trials: int
-    """Per task and arm."""
-    noise: Noise
+    design: PairedDesign
 
     @property
     def n_tasks(self) -> int:
         return sum(self.sizes)
 
     @property
+    def trials(self) -> int:
+        """Per task, of the second arm."""
+        return self.design.trials[1]
+
+    @property
     def n_trials(self) -> int:
         """Of both arms."""
-        return 2 * self.n_tasks * self.trials
+        return self.n_tasks * sum(self.design.trials)
 
     @property
     def large(self) -> bool:
         """Whether simulating it takes long, and the formula is as good."""
-        units = len(self.sizes)
-        return units > MOST_SIMULATED or units * self.n_tasks * min(self.trials, MOST_TRIALS) > MOST_STEPS
+        units, steps = len(self.sizes), math.lcm(*self.simulated.trials)
+        return units > MOST_SIMULATED or units * self.n_tasks * steps > MOST_STEPS
+
+    @property
+    def simulated(self) -> PairedDesign:
+        """The design, with no more trials than make a difference."""
+        a, b = (min(trials, MOST_TRIALS) for trials in self.design.trials)
+        return replace(self.design, trials=(a, b))
 
     @property
     def can_decide(self) -> bool:
@@ -48,6 +57,10 @@ class Experiment:
     def resized(self, n_tasks: int) -> "Experiment":
         """With so many tasks, grouped as they are now: the groups are repeated, and the last one is cut."""
         return replace(self, sizes=repeated(self.sizes, n_tasks))
+
+    def tried(self, trials: int) -> "Experiment":
+        """With so many trials per task and arm."""
+        return replace(self, design=replace(self.design, trials=(trials, trials)))
 
 
 def repeated(sizes: Sequence[int], n_tasks: int) -> tuple[int, ...]:
@@ -93,8 +106,9 @@ class Chances:
             design, units = _of_units(experiment)
             return Chance(power_of(design, units, difference), None, "formula")
         self._tell()
-        design = experiment.noise.design(min(experiment.trials, MOST_TRIALS))
-        power = simulated_power(design, experiment.sizes, difference, seed=self._seed, runs=SIMULATED_RUNS)
+        power = simulated_power(
+            experiment.simulated, experiment.sizes, difference, seed=self._seed, runs=SIMULATED_RUNS
+        )
         # Agresti and Coull's: all or none of the simulated comparisons do not make it certain.
         shrunk = (power * SIMULATED_RUNS + 2) / (SIMULATED_RUNS + 4)
         return Chance(power, math.sqrt(shrunk * (1 - shrunk) / SIMULATED_RUNS), "simulated")
@@ -126,10 +140,10 @@ class Chances:
         units = _of_units(experiment)[1]
 
         def by_formula(trials: int) -> float:
-            return power_of(_of_units(replace(experiment, trials=trials))[0], units, difference)
+            return power_of(_of_units(experiment.tried(trials))[0], units, difference)
 
         def enough(trials: int) -> bool:
-            return self.of(replace(experiment, trials=trials), difference).power >= power
+            return self.of(experiment.tried(trials), difference).power >= power
 
         if by_formula(MOST_TRIALS) < power - _NEAR or not enough(MOST_TRIALS):
             return None
@@ -152,8 +166,8 @@ def _of_units(experiment: Experiment) -> tuple[PairedDesign, float]:
     """
     units = experiment.n_tasks**2 / sum(size * size for size in experiment.sizes)
     per_unit = experiment.n_tasks / units
-    design = experiment.noise.design(experiment.trials)
-    return replace(design, sigma2=(design.sigma2[0] / per_unit, design.sigma2[1] / per_unit)), units
+    a, b = experiment.design.sigma2
+    return replace(experiment.design, sigma2=(a / per_unit, b / per_unit)), units
 
 
 def _smallest(enough: Callable[[int], bool], most: int, guess: int) -> int | None:
