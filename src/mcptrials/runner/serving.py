@@ -107,7 +107,7 @@ class ServerMaker:
 
     def _fork(self, name: str, plain: Server, config: ServerConfig) -> Server:
         """Variants that start it alike share what it is forked from."""
-        where = f"servers.{name}.isolation"
+        where = self._where("servers", name, "isolation")
         if sys.platform != "linux":
             raise UsageError("'fork' is for Linux only", where=where, hint="use 'spawn' or 'spare'")
         if config.sandbox is not None and config.sandbox.mode == "container":
