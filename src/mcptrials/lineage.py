@@ -69,7 +69,7 @@ def end_descent(pid: int, root: Path, own_dir: Path) -> int:
         marked = limit >> _PID_BITS == number >> _PID_BITS
         return limit == number or (each > pid and not marked and name in _environment(each))
 
-    return _end(belongs)
+    return _end(belongs, since=pid)
 
 
 def end_marked(pid: int, root: Path) -> int:
@@ -100,11 +100,15 @@ def at_work(group: int) -> bool:
     return False
 
 
-def _end(belongs: Callable[[int], bool]) -> int:
+def _end(belongs: Callable[[int], bool], since: int = 0) -> int:
+    """Args:
+    since: the first process that may belong; numbers grow until they begin anew.
+    """
     ended: set[int] = set()
     for _ in range(_ROUNDS):
         newest = _newest()
-        found = {pid for pid in _pids() if belongs(pid) and _runs(pid) and _kill(pid)}
+        first = since if newest >= since else 0
+        found = {pid for pid in _pids() if pid >= first and belongs(pid) and _runs(pid) and _kill(pid)}
         # What forks and goes faster than all processes can be looked at is one of those that came meanwhile.
         for _ in range(_PROBES):
             found |= {pid for pid in range(_newest(), newest, -1) if belongs(pid) and _kill(pid)}

@@ -169,7 +169,7 @@ async def test_a_forked_process_tells_itself_from_no_started_one(args: list[str]
     temporary = {how: each.pop("temporary") for how, each in told.items()}
     assert all(Path(each).parent == place.trial_dir for each in temporary.values())
     for each, own in zip(told.values(), temporary.values(), strict=True):
-        assert [each["environ"].pop(name) for name in ("TMPDIR", "TEMP", "TMP")] == [own] * 3
+        assert [each["environ"].pop(name) for name in ("TMPDIR", "TEMP", "TMP", "XDG_RUNTIME_DIR")] == [own] * 4
     assert told["fork"].pop("random") != told["spawn"].pop("random")
     for key, value in told["spawn"].items():
         assert told["fork"][key] == value, key

@@ -114,7 +114,8 @@ async def test_a_missing_credential_is_found_before_any_trial(guarded: tuple[Gua
     app.good = "Bearer right"
     project = write_project(tmp_path, [DONE], servers={"web": {"url": served.url}})
     assert await refused(project) == (
-        f"{served.url} answered server/discover with HTTP 401 Unauthorized: it does not accept us without a "
+        f"mcptrials.yaml:1: servers.web: {served.url} answered server/discover with "
+        "HTTP 401 Unauthorized: it does not accept us without a "
         "credential; add servers.web.headers or token_command: 'who are you?'; check the credential"
     )
 

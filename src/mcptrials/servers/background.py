@@ -29,6 +29,14 @@ def _first(group: ExceptionGroup[Exception]) -> Exception:
 
 
 @asynccontextmanager
+async def together() -> AsyncIterator[TaskGroup]:
+    """Tasks that end by themselves when the body does: to cancel what is over already costs 0.1 ms."""
+    with bare():
+        async with anyio.create_task_group() as tasks:
+            yield tasks
+
+
+@asynccontextmanager
 async def background() -> AsyncIterator[TaskGroup]:
     """Tasks that are cancelled when the body ends."""
     with bare():

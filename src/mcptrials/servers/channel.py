@@ -19,7 +19,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream
 from mcptrials import excerpt, lineage
 from mcptrials.errors import ServerError
 from mcptrials.protocols import ServerExit, WireLog
-from mcptrials.servers.background import background
+from mcptrials.servers.background import together
 from mcptrials.servers.tee import Tee
 
 CHUNK = 1 << 18
@@ -206,7 +206,8 @@ class StdioChannel:
             self._signal_group(signal.SIGKILL)
             raise
         finally:
-            self._draining.cancel()
+            if not self._stderr_over.is_set():
+                self._draining.cancel()
             await self._process.aclose()
             await self._tee.catch_up()
         self._exit = ServerExit(
@@ -221,14 +222,16 @@ class StdioChannel:
 
     async def _end_and_read_rest(self) -> tuple[Literal["closed", "terminated", "killed", "crashed"], int]:
         """What the server says while it ends is logged, and taken from it: one that cannot write cannot exit."""
-        async with background() as tasks:
+        async with together() as tasks:
             tasks.start_soon(self._read_rest)
             how = await self._end()
             left = await to_thread.run_sync(self._end_descent)
             self._signal_group(signal.SIGKILL)
-            with anyio.move_on_after(_REST_S):
+            with anyio.move_on_after(_REST_S) as rest:
                 await self._stdout_over.wait()
                 await self._stderr_over.wait()
+            if rest.cancelled_caught:
+                tasks.cancel_scope.cancel()
         return how, left
 
     async def _read_rest(self) -> None:

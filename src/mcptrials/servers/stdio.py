@@ -22,7 +22,7 @@ from mcptrials import lineage
 from mcptrials.errors import HarnessError, ServerError, boundary
 from mcptrials.frozen import Frozen
 from mcptrials.protocols import Place
-from mcptrials.servers.background import background
+from mcptrials.servers.background import together
 from mcptrials.servers.channel import Child, StdioChannel
 from mcptrials.servers.confinement import Confinement, Start
 from mcptrials.servers.overstepped import Overstepped
@@ -34,7 +34,6 @@ _XDG = {
     "XDG_CACHE_HOME": ".cache",
     "XDG_DATA_HOME": f"{_LOCAL}/share",
     "XDG_STATE_HOME": f"{_LOCAL}/state",
-    "XDG_RUNTIME_DIR": ".run",
 }
 """Where programs keep what is theirs, as freedesktop.org's specification names it; all of it is the trial's."""
 _OURS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN)
@@ -91,7 +90,7 @@ class StdioServer(Frozen):
             overstepped = Overstepped(self.confinement.sandbox if self.confinement else None)
             end_descent = partial(lineage.end_descent, process.pid, root, temporary)
             channel = StdioChannel(process, wire, partial(self._end, place, end_descent), overstepped.limit)
-            async with background() as tasks:
+            async with together() as tasks:
                 tasks.start_soon(channel.drain_stderr)
                 tasks.start_soon(channel.notice_end)
                 try:
@@ -153,6 +152,7 @@ class StdioServer(Frozen):
         home, real_home = place.trial_dir / _HOME, Path.home()
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         own = {"HOME": home, "USERPROFILE": home, "TMPDIR": temporary, "TEMP": temporary, "TMP": temporary}
+        own["XDG_RUNTIME_DIR"] = temporary
         own |= {name: home / folder for name, folder in _XDG.items()}
         caches = {"npm_config_cache": real_home / ".npm", "UV_CACHE_DIR": real_home / ".cache" / "uv"}
         python = {"PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8", "PYTHONUSERBASE": str(real_home / ".local")}
