@@ -249,7 +249,7 @@ def _within(found: PairedComparison, data: _Data, margin: float) -> bool:
 
 def _why_inconclusive(found: PairedComparison, data: _Data) -> str:
     if found.n_changed == 0:
-        bound = f"; up to {found.ci_high:.1%} of tasks like these could differ unseen"
+        bound = f"; up to {100 * found.ci_high:.1f} % of tasks like these could differ unseen"
         return "no task changed" + (bound if found.scope == "tasks-like-these" else "")
     if found.scope == "these-tasks":
         least = smallest_p(data.pairs)
