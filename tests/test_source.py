@@ -209,6 +209,8 @@ def test_the_nearest_name_is_offered_and_else_all_of_them() -> None:
     assert nearest("promt", ["prompt", "id"]) == "did you mean 'prompt'?"
     assert nearest("zzz", ["prompt", "id"]) == "known here: id, prompt"
     assert nearest("zzz", []) is None
+    many = nearest("zzz", [f"task-{number:04}" for number in range(5000)])
+    assert many == f"known here: {', '.join(f'task-{number:04}' for number in range(20))} and 4980 more"
 
 
 @settings(deadline=None, max_examples=50)

@@ -31,6 +31,8 @@ BYTES_PER_TOKEN = 4
 RawTool = Mapping[str, Any]
 """A tool as the server listed it: name, description, inputSchema, annotations ..."""
 
+_DEFINITION = ("name", "description", "inputSchema")
+
 MOST_CHANGES = 1000
 """Of one result that are told one by one: half a million odd blocks would else be as many events."""
 
@@ -75,6 +77,12 @@ class ToolFilter(Frozen):
         takes = _parameters(tool)
         everywhere = {name: value for name, value in self.inject.get("*", {}).items() if name in takes}
         return everywhere | self.inject.get(tool["name"], {})
+
+
+def definition_bytes(tools: Sequence[RawTool]) -> int:
+    """What the tools take in every request: models are shown neither output schemas nor annotations."""
+    shown = [{key: tool[key] for key in _DEFINITION if key in tool} for tool in tools]
+    return sum(len(dump_text(tool).encode()) for tool in shown)
 
 
 def amiss(inject: Mapping[str, Mapping[str, Any]], tools: Sequence[RawTool]) -> Iterator[str]:

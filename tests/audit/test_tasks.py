@@ -151,7 +151,7 @@ def test_a_run_refuses_what_check_found_broken_until_it_changes_or_the_project_s
     run(project)  # nobody has looked yet, and without a server nothing is wrong with it
     assert not check_project(project, (), offline=True, notice=lambda _: None).passed
     with pytest.raises(
-        UsageError, match="a task is broken: t its reference fails: grader 'state_check' says wrong_state"
+        UsageError, match="a task is broken: t: its reference fails: grader 'state_check' says wrong_state"
     ):
         run(project)
     assert run(shop(tmp_path, [broken], script, broken_tasks="run")).run.records()[0].passed
@@ -163,7 +163,7 @@ def test_a_run_refuses_what_check_found_broken_until_it_changes_or_the_project_s
     "name", ["a wrong reference answer", "a state that is there already", "a tolerance that takes all"]
 )
 def test_a_run_sees_by_itself_what_needs_no_server(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match=r"a task is broken: t .*broken_tasks=run"):
+    with pytest.raises(UsageError, match=r"a task is broken: t: .*broken_tasks=run"):
         run(shop(tmp_path, [BROKEN[name][0]]))
     assert not list(tmp_path.glob("runs/*"))
 

@@ -79,6 +79,8 @@ def test_a_sound_project_passes_with_a_line_for_each_thing(sound: Path, commands
         r"\n\d+ ok, 0 warnings, 0 failed\n$",
     ):
         assert re.search(part, ended.out), part
+    headings = [line for line in ended.out.splitlines() if line and not line.startswith(" ")][:-1]
+    assert headings == ["files", "environment", "tasks", "servers", "providers", "models", "numbers"]
 
 
 def test_the_document_says_the_same_in_numbers(sound: Path, commands: Preloaded) -> None:

@@ -61,6 +61,18 @@ def test_a_command_line_becomes_a_project_that_loads(commands: Preloaded, tmp_pa
     assert project.suite.tasks[2].expects == "abstain"
 
 
+def test_init_and_check_tell_one_size_of_what_models_are_shown(commands: Preloaded, tmp_path: Path) -> None:
+    shown = {"name": "get", "description": "Gets \u00e4 thing.", "inputSchema": {"type": "object"}}
+    unseen = {"outputSchema": {"type": "object", "description": "x" * 4000}, "annotations": {"readOnlyHint": True}}
+    (tmp_path / "tools.json").write_text(json.dumps([shown | unseen]))
+    ended = commands.run(tmp_path, "init", "--json", "--server", "shop", "--", PYTHON, str(LISTED), "tools.json")
+    [server] = ended.document["data"]["servers"]
+    checked = commands.run(tmp_path, "check", "--offline", "--json").document["data"]["lines"]
+    [size] = [line["facts"] for line in checked if "tokens_estimated" in (line["facts"] or {})]
+    assert size["bytes"] == len(json.dumps(shown, ensure_ascii=False, separators=(",", ":")).encode())
+    assert server["definition_tokens"] == size["tokens_estimated"] == round(size["bytes"] / 4)
+
+
 def test_it_says_what_it_found_and_what_comes_next(commands: Preloaded, tmp_path: Path) -> None:
     tools = [tool(f"get_{n}", readOnlyHint=True) for n in range(5)]
     (tmp_path / "tools.json").write_text(json.dumps(tools))

@@ -104,8 +104,10 @@ def test_unknown_names_bring_the_nearest(folder: Path, commands: Preloaded) -> N
         r"error: \S+/runs: there is no run 'onee'; did you mean 'one'\? there are, newest first: one\n",
         results["onee"].err,
     )
-    assert "error: one: the run has no trial 'plane'; did you mean 'plain-" in results["one plane"].err
-    assert "error: one: the run has no trial 'hostile-9'; did you mean 'hostile-" in results["one hostile-9"].err
+    assert "error: one: the run has no task or trial 'plane'; did you mean 'plain'" in results["one plane"].err
+    assert (
+        "error: one: the run has no task or trial 'hostile-9'; did you mean 'hostile'" in results["one hostile-9"].err
+    )
 
 
 def test_where_there_is_no_run_the_first_step_is_named(tmp_path: Path, commands: Preloaded) -> None:

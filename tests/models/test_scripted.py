@@ -78,6 +78,8 @@ async def test_a_task_that_the_script_does_not_know_is_an_error_of_use(tmp_path:
     model = scripted(tmp_path, "tasks: {look: {steps: []}}")
     with pytest.raises(UsageError, match="says nothing on task 'other' and has no 'default'"):
         await model.request([], [], {}, key("other"))
+    with pytest.raises(UsageError, match="did you mean it by 'look'\\? else add the task to the script"):
+        await model.request([], [], {}, key("loook"))
 
 
 async def test_trials_play_by_themselves_however_they_are_mixed(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ def test_the_numbers_are_those_of_the_html_page(tmp_path: Path) -> None:
     page = html_page(contents)
     for heading in ("Estimates", "Tasks", "Tools", "What was run"):
         assert f"<h2>{heading}</h2>" in text
+    [line] = contents.data["headline"]["lines"]
+    assert (text.count(line["sentence"]), text.count(line["reason"]) > 0) == (1, True)
     for number in ("75.0 %", "[", "1 of 2", "2 of 2", "Exact p 1."):
         assert number in text
         assert number in page

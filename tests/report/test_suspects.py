@@ -135,6 +135,22 @@ def test_expected_tools_have_precision_recall_and_a_table_and_never_decide(tmp_p
     assert summary["arms"][0]["passed"] == 2
 
 
+def test_tools_that_were_called_equally_often_stand_by_name_in_every_process(tmp_path: Path) -> None:
+    names = [f"tool_{letter}" for letter in "gbeacdf"]
+    records = [record("a", 1, tool_sequence=[*names, "often"]), record("a", 2, tool_sequence=["often"])]
+    summary = summarise(run_of(tmp_path / "run", manifest([task("a", expected_tools=["often"])], trials=2), records))
+    [row] = summary["expected_tools"]["table"]
+    assert list(row["called"].items()) == [("often", 2), *((name, 1) for name in sorted(names))]
+
+
+def test_tasks_that_flip_are_named_and_those_beyond_five_are_counted(tmp_path: Path) -> None:
+    names = [f"task-{number}" for number in range(7)]
+    records = [each for name in names for each in (record(name, 1), record(name, 2, "failed"))]
+    summary = summarise(run_of(tmp_path / "run", manifest([task(name) for name in names], trials=2), records))
+    [flips] = [each for each in summary["suspects"] if each["kind"] == "flips"]
+    assert flips["reason"].endswith(f"by the same arm: {', '.join(names[:5])} and 2 more")
+
+
 def test_partial_credit_stands_beside_the_rate_and_not_in_it(tmp_path: Path) -> None:
     records = [
         record("a", 1, "failed", partial=0.75),

@@ -1,12 +1,14 @@
 """Wilson's interval, plain and on an effective number of trials."""
 
 import math
+from statistics import fmean, stdev
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
+from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
 from mcptrials.stats import (
@@ -104,3 +106,25 @@ def test_the_all_pass_bound_equals_the_exact_binomial_one(oracles: dict[str, Any
 def test_an_all_pass_bound_needs_a_trial_and_a_level(n: int, alpha: float) -> None:
     with pytest.raises(ValueError, match="expected n >= 1"):
         all_pass_bound(n, alpha)
+
+
+@pytest.mark.parametrize(
+    ("scores", "trials", "told"),
+    [
+        # Three tasks pass both trials, seven one, two none: 13 of 24, pass@2 of 10 of 12 tasks, pass^2 of 3 of 12.
+        ([1.0] * 3 + [0.5] * 7 + [0.0] * 2, 2, (0.542, 0.315, 0.752, 20.3)),
+        ([1.0] * 10 + [0.0] * 2, 1, (0.833, 0.509, 0.960, 11.5)),
+        ([1.0] * 3 + [0.0] * 9, 1, (0.250, 0.077, 0.573, 11.4)),
+    ],
+)
+def test_the_intervals_of_the_first_page_follow_from_the_formulas_of_the_statistics_page(
+    scores: list[float], trials: int, told: tuple[float, ...]
+) -> None:
+    n, mean = len(scores), fmean(scores)
+    n_eff = min(mean * (1 - mean) / (stdev(scores) ** 2 / n), n * trials)
+    w = 2 / (min(sum(x > 0 for x in scores), sum(x < 1 for x in scores)) + 2)
+    shrunk, z = 1 / (w / n + (1 - w) / n_eff), student.ppf(0.975, n - 1)
+    middle, half = mean + z**2 / 2 / shrunk, z * math.sqrt(mean * (1 - mean) / shrunk + (z / 2 / shrunk) ** 2)
+    low, high = ((middle + side * half) / (1 + z**2 / shrunk) for side in (-1, 1))
+    assert (round(mean, 3), round(low, 3), round(high, 3), round(shrunk, 1)) == told
+    assert wilson_shrunk(average_tasks(scores, n * trials)) == pytest.approx((low, high))

@@ -10,9 +10,8 @@ import anyio
 from mcptrials.audit.line import Level, Line
 from mcptrials.counting import counted
 from mcptrials.dialect import VALID, adapt
-from mcptrials.encoding import dump_text
 from mcptrials.errors import ServerError, boundary
-from mcptrials.presentation import BYTES_PER_TOKEN, RawTool, amiss
+from mcptrials.presentation import BYTES_PER_TOKEN, RawTool, amiss, definition_bytes
 from mcptrials.project import ServerConfig
 from mcptrials.source import nearest
 
@@ -68,9 +67,9 @@ def _schemas(tool: RawTool) -> Iterator[str]:
 
 
 def _size(label: str, tools: Sequence[RawTool]) -> Line:
-    size = sum(len(dump_text(tool).encode()) for tool in tools)
+    size = definition_bytes(tools)
     tokens = round(size / BYTES_PER_TOKEN)
-    said = f"the tool list is about {tokens:,} tokens (estimated from {size:,} bytes)"
+    said = f"the tool list, as models are shown it, is about {tokens:,} tokens (estimated from {size:,} bytes)"
     facts = {"tools": len(tools), "bytes": size, "tokens_estimated": tokens}
     if tokens > MANY_TOKENS:
         fix = "shorten descriptions, or show fewer tools with tools.allow"

@@ -21,9 +21,10 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "adapted": "yell
 def print_audit(screen: Screen, document: Mapping[str, Any], *, quiet: bool) -> None:
     """All lines, or with `quiet` those that are not ok."""
     shown = [line for line in document["lines"] if not quiet or line["level"] != "ok"]
-    for section, lines in groupby(shown, lambda line: line["section"]):
+    # A section may have lines that are found later: the proof of the reset needs the servers.
+    for section in dict.fromkeys(line["section"] for line in shown):
         screen.print(safe(section, "bold"))
-        screen.print(_lines(list(lines)))
+        screen.print(_lines([line for line in shown if line["section"] == section]))
         if section == "tasks" and document["faults"] and not quiet:
             screen.print(_faults(document["faults"]))
             if (more := len(document["faults"]) - MAX_ROWS) > 0:

@@ -12,7 +12,7 @@ from mcptrials.cli.tables import bound_line, effective, new_table
 from mcptrials.comparison.telling import behaviour_lines, side_names
 from mcptrials.counting import counted
 from mcptrials.encoding import dump_text
-from mcptrials.shares import interval, percent, points, points_interval
+from mcptrials.shares import interval, percent, points, points_interval, whole_change
 
 Row = Mapping[str, Any]
 SHOWN = 8
@@ -103,8 +103,8 @@ def _measures(measures: Sequence[Row]) -> Table:
             row["name"].removesuffix("_ms").removesuffix("_usd").replace("_", " "),
             form.format(row["a"]),
             form.format(row["b"]),
-            "" if row["relative"] is None else f"{100 * row['relative']:+.0f} %",
-            "" if interval is None else f"[{100 * interval[0]:+.0f}, {100 * interval[1]:+.0f}]",
+            "" if row["relative"] is None else f"{whole_change(row['relative'])} %",
+            "" if interval is None else f"[{whole_change(interval[0])}, {whole_change(interval[1])}]",
             str(row["n_tasks"]),
         )
     return rows

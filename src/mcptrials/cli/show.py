@@ -57,8 +57,8 @@ def find_trial(run: Run, name: str) -> Record:
     records, arms = run.records(), {arm: index for index, arm in enumerate(run.arms)}
     found = next((found for names in _NAMES if (found := [each for each in records if names(each) == name])), None)
     if found is None:
-        known = [f"{record.task_id}-{record.trial}" for record in records]
-        raise UsageError(f"the run has no trial {name!r}", where=run.run_id, hint=nearest(name, known))
+        hint = nearest(name, {record.task_id for record in records})
+        raise UsageError(f"the run has no task or trial {name!r}", where=run.run_id, hint=hint)
     return min(found, key=lambda record: (record.verdict != "failed", record.trial, arms.get(record.arm, 0)))
 
 

@@ -33,7 +33,7 @@ def behaviour_lines(found: Row) -> Iterator[str]:
 
 def _first_calls(first: Row) -> Iterator[str]:
     a, b = first["a"], first["b"]
-    if a["wrong"] is not None and b["wrong"] is not None:
+    if a["wrong"] is not None and b["wrong"] is not None and a["wrong"] + b["wrong"]:
         yield f"first call to no expected tool: {percent(a['wrong'])} → {percent(b['wrong'])}"
     shares = [(name, a["shares"].get(name, 0.0), b["shares"].get(name, 0.0)) for name in {**a["shares"], **b["shares"]}]
     if moved := [each for each in shares if abs(each[2] - each[1]) > _TOLD]:

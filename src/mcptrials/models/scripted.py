@@ -17,7 +17,7 @@ from mcptrials.errors import ProviderError, ServerError, UsageError
 from mcptrials.events import CallAsked, ToolShown, Usage
 from mcptrials.frozen import Items, UserData, whole_number
 from mcptrials.protocols import Endpoint, Message, Reply, ReplyStop
-from mcptrials.source import explain, load_source
+from mcptrials.source import alike, explain, load_source
 from mcptrials.trial import TrialKey
 
 
@@ -100,7 +100,9 @@ class Script(UserData):
         script = self.tasks.get(task_id, self.default)
         if script is None:
             what = f"the script says nothing on task {task_id!r} and has no 'default'"
-            raise UsageError(what, hint="add the task to the script")
+            close = alike(task_id, self.tasks)
+            hint = f"did you mean it by {close!r}? else " if close else ""
+            raise UsageError(what, hint=f"{hint}add the task to the script")
         return script
 
     def steps(self, trial: TrialKey) -> Sequence[Step]:

@@ -6,7 +6,7 @@ from typing import Any
 from mcptrials import excerpt
 from mcptrials.comparison.telling import behaviour_lines
 from mcptrials.encoding import dump_text
-from mcptrials.shares import UNKNOWN, points
+from mcptrials.shares import UNKNOWN, points, whole_change
 
 _READABLE_MS = 100
 WORDS = 1_000
@@ -31,7 +31,7 @@ def tenth(value: float | None) -> str:
 
 def tick(share: float) -> str:
     """A difference at an axis."""
-    return f"{100 * share:+.0f}" if share else "0"
+    return whole_change(share) if share else "0"
 
 
 def sentence(line: str) -> str:
@@ -62,8 +62,8 @@ def relative(row: Mapping[str, Any]) -> str:
     if row["relative"] is None:
         return UNKNOWN
     ends = row["relative_ci"]
-    shown = "" if ends is None else f" [{100 * ends[0]:+.0f}, {100 * ends[1]:+.0f}]"
-    return f"{100 * row['relative']:+.0f} %{shown}"
+    shown = "" if ends is None else f" [{whole_change(ends[0])}, {whole_change(ends[1])}]"
+    return f"{whole_change(row['relative'])} %{shown}"
 
 
 def beside(found: Mapping[str, Any]) -> list[str]:

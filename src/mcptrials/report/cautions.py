@@ -51,5 +51,5 @@ def _weak_tasks(records: Sequence[Record], tasks: Mapping[str, Task]) -> list[st
     weak = [task_id for task_id, counts in calls.items() if max(counts) <= 1]
     if not calls or len(weak) <= WEAK_SHARE * len(calls):
         return []
-    what = f"{len(weak)} of {counted(len(calls), 'task')} with passes took at most one call"
+    what = f"{len(weak)} of {counted(len(calls), 'passed task')} that asked to act took at most one call"
     return [f"{what}: the suite tests little of the server"]

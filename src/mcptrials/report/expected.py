@@ -57,6 +57,12 @@ def same_tool(expected: str, called: str) -> bool:
     return expected == called or expected.endswith(f"/{called}") or called.endswith(f"/{expected}")
 
 
+def _most_first(called: tuple[str, int]) -> tuple[int, str]:
+    """Equal counts by name: a set has another order in each process."""
+    name, count = called
+    return -count, name
+
+
 def _table(arm: str, tasks: Mapping[str, Task], records: Sequence[Record]) -> list[dict[str, Any]]:
     """In how many trials that expected a tool each tool was called."""
     trials: Counter[str] = Counter()
@@ -66,6 +72,11 @@ def _table(arm: str, tasks: Mapping[str, Task], records: Sequence[Record]) -> li
             trials[expected] += 1
             called.setdefault(expected, Counter()).update(set(record.called))
     return [
-        {"arm": arm, "expected": expected, "trials": trials[expected], "called": dict(counts.most_common())}
+        {
+            "arm": arm,
+            "expected": expected,
+            "trials": trials[expected],
+            "called": dict(sorted(counts.items(), key=_most_first)),
+        }
         for expected, counts in called.items()
     ]

@@ -17,6 +17,7 @@ STATE_GRADERS = ("state_check", "state_equals_reference", "only_changes")
 FORM_REASONS = ("near_miss", "format", "hedged", "no_answer")
 """Why an answer is rejected that may be right as such."""
 _SHOWN_ANSWER = 60
+_NAMED = 5
 
 Suspect = dict[str, Any]
 
@@ -129,11 +130,11 @@ def _flips(by_task: Mapping[str, Sequence[Record]]) -> Iterator[Suspect]:
                 mixed.append((abs(rate - 0.5), task_id, mine))
     mixed.sort(key=lambda each: each[0])
     if mixed:
-        names = Counter(task_id for _, task_id, _ in mixed)
-        shown = ", ".join(list(dict.fromkeys(task_id for _, task_id, _ in mixed))[:5])
+        names = list(dict.fromkeys(task_id for _, task_id, _ in mixed))
+        shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
         reason = f"{len(names)} of {counted(len(by_task), 'task')} passed and failed by the same arm: {shown}"
         yield _suspect("flips", reason, [r for _, _, mine in mixed for r in mine if not r.passed],
-                       sum(len(mine) for _, _, mine in mixed), tasks=list(names))  # fmt: skip
+                       sum(len(mine) for _, _, mine in mixed), tasks=names)  # fmt: skip
 
 
 def _is_answer(grade: GradeRecord) -> bool:

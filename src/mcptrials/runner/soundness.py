@@ -82,7 +82,7 @@ def refuse_broken(broken: Mapping[str, str]) -> None:
     """
     if broken:
         told = "; ".join(
-            f"{task_id} {excerpt.beginning(what, _SHOWN)}" for task_id, what in list(broken.items())[:TOLD]
+            f"{task_id}: {excerpt.beginning(what, _SHOWN)}" for task_id, what in list(broken.items())[:TOLD]
         )
         more = f"; and {len(broken) - TOLD} more" if len(broken) > TOLD else ""
         what = f"{'a task is' if len(broken) == 1 else f'{len(broken)} tasks are'} broken: {told}{more}"

@@ -12,6 +12,8 @@ from mcptrials.errors import UsageError
 from mcptrials.source.document import Key, Keys, Source, Unquoted
 
 _SHOWN = 60
+_NAMED = 20
+"""Names that are listed where none is near; a suite may have thousands."""
 Place = Callable[[Keys], Keys]
 """From a place in a value that is validated to the place in the file."""
 
@@ -89,11 +91,12 @@ def _shown(value: Any) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """`did you mean ...?` for the closest known name; else the list of them."""
+    """`did you mean ...?` for the closest known name; else the list of them, or its beginning."""
     names = sorted(set(known))
     if (close := alike(name, names)) is not None:
         return f"did you mean {close!r}?"
-    return f"known here: {', '.join(names)}" if names else None
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"known here: {', '.join(names[:_NAMED])}{more}" if names else None
 
 
 def alike(name: str, known: Iterable[str], least: float = 0.6) -> str | None:

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mcptrials import plugins
-from mcptrials.encoding import dump_text
 from mcptrials.environment import TrialPlaces
 from mcptrials.errors import TrialError, UsageError
-from mcptrials.presentation import RawTool
+from mcptrials.presentation import BYTES_PER_TOKEN, RawTool, definition_bytes
 from mcptrials.protocols import Server, SessionHooks
 from mcptrials.redaction import Redactor
 from mcptrials.runner.preflight import no_wire
@@ -17,8 +16,6 @@ from mcptrials.starter.variables import Variables
 
 CONNECT_S = 60.0
 """Package runners may have to fetch the server first."""
-_CHARS_PER_TOKEN = 4
-"""A rule of thumb for English and JSON; every model counts differently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +34,7 @@ class Inspection:
     @property
     def definition_tokens(self) -> int:
         """About what the tool definitions cost in every request."""
-        keys = ("name", "description", "inputSchema")
-        shown = [{key: tool[key] for key in keys if key in tool} for tool in self.tools]
-        return sum(len(dump_text(tool)) for tool in shown) // _CHARS_PER_TOKEN
+        return round(definition_bytes(self.tools) / BYTES_PER_TOKEN)
 
 
 async def inspect(entry: Entry, workspace: str, variables: Variables, places: TrialPlaces) -> Inspection:

@@ -22,7 +22,11 @@ def project_text(entries: Sequence[Entry], servers: Sequence[Sequence[str]], pro
     for server in servers:
         lines += indented(server, 2)
     hints = [(entry, hint) for entry in entries for hint in state_hints(entry)]
-    lines += ["", "# A world of its own for every trial. With it, tools that write are shown to the model too."]
+    lines += [
+        "",
+        "# A world of its own for every trial. With it, tools that write are shown to the model too,",
+        "# unless a server's tools.allow leaves them out.",
+    ]
     lines += commented(_environment(hints, project_dir))
     lines += ["", "models:", f"  - {MODEL}  # on this machine, without a key"]
     lines += ['  # - {model: "openai:NAME", api_key: "${OPENAI_API_KEY}"}']
@@ -42,7 +46,14 @@ def _environment(hints: Sequence[tuple[Entry, StateHint]], project_dir: Path) ->
     reset = ["reset: []  # then these steps: {command: [...]} or {sql: ..., url: ...}"]
     state = value([{"file": own} for own in copies])
     readers = [f"  {line}" for index, (_, hint) in enumerate(copies.values()) for line in _reader(hint, index)]
-    keys = ["files:", *files, *reset, f"state_hash: {state}", "readers:  # what state_check graders may ask", *readers]
+    keys = [
+        "files:",
+        *files,
+        *reset,
+        f"state_hash: {state}",
+        "readers:  # what state_check graders may ask: put tables and columns of yours in",
+        *readers,
+    ]
     return ["environment:", *indented(keys, 2)]
 
 

@@ -87,7 +87,12 @@ def tool_lines(tools: Leanings) -> list[str]:
     guessed = [f"- {scalar(name)}  # its name sounds like reading: check that" for name in tools.guessed[:MAX_NAMED]]
     lines = [comment(head if allow else f"{head}; no tool declares that")]
     if allow:
-        lines += ["tools:", "  allow:", *indented([*allow, *commented(guessed)], 4)]
+        lines += [
+            comment("once there is one, remove 'tools.allow': it hides the others"),
+            "tools:",
+            "  allow:",
+            *indented([*allow, *commented(guessed)], 4),
+        ]
     elif guessed:
         lines += commented(["tools:", "  allow:", *indented(guessed, 4)])
     if tools.writing:

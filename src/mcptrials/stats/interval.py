@@ -54,9 +54,9 @@ def effective_trials(x: TaskMean) -> float:
 def shrunk_trials(x: TaskMean) -> float:
     """The effective number of trials, shrunk towards the number of independent units. This shrinkage is ours.
 
-    1 / (w/units + (1-w)/n_eff) with w = 2/(m+2), m the number of units in the minority: the fewer of them speak, the
-    less the measured spread is believed. Without it 20 tasks x 5 trials that all pass have the lower bound .820, and
-    one failed trial *raises* it to .940; with it, to .845. Unit: trials.
+    1 / (w/units + (1-w)/n_eff) with w = 2/(m+2), m the fewer of the units that have a pass and of those that have a
+    failure: the fewer of them speak, the less the measured spread is believed. Without it 20 tasks x 5 trials
+    that all pass have the lower bound .820, and one failed trial *raises* it to .940; with it, to .845. Unit: trials.
     """
     weight, n_eff = 2 / (x.minority + 2), effective_trials(x)
     return x.n_groups * n_eff / (weight * n_eff + (1 - weight) * x.n_groups)

@@ -8,6 +8,7 @@ from statistics import StatisticsError, correlation, fmean
 from typing import Literal
 
 from mcptrials.counting import counted
+from mcptrials.shares import percent
 from mcptrials.stats.interval import Interval, all_pass_bound
 from mcptrials.stats.permutation import Pair, deal, permutation_p, smallest_p
 from mcptrials.stats.quantile import t_quantile, t_tail
@@ -249,7 +250,7 @@ def _within(found: PairedComparison, data: _Data, margin: float) -> bool:
 
 def _why_inconclusive(found: PairedComparison, data: _Data) -> str:
     if found.n_changed == 0:
-        bound = f"; up to {found.ci_high:.1%} of tasks like these could differ unseen"
+        bound = f"; up to {percent(found.ci_high)} of tasks like these could differ unseen"
         return "no task changed" + (bound if found.scope == "tasks-like-these" else "")
     if found.scope == "these-tasks":
         least = smallest_p(data.pairs)
