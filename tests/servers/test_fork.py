@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -360,6 +361,26 @@ async def test_a_fork_server_that_hangs_holds_up_no_trial_for_ever(
                 pass
 
 
+async def test_a_fork_server_cannot_have_us_end_a_process_that_is_not_its_own(world: World) -> None:
+    """Since its sandbox does not let it do so itself."""
+    async with await anyio.open_process([sys.executable, "-c", "input()"]) as other:
+        mark = resource.prlimit(other.pid, 10)
+        for named in (other.pid, os.getpid(), os.getppid(), 1, 0, 1 << 22, 999_999_999):
+            (world.folder / "names.py").write_text(f"import os\nos.fork = lambda: {named}\n")
+            keys = {"preload": ["names"], "env": {"PYTHONPATH": "{project_dir}"}}
+            server = await world.server("", **keys)
+            with (
+                anyio.fail_after(20),
+                pytest.raises(ServerError, match="names a process that is|forks no more") as caught,
+            ):
+                async with server.open(world.place()):
+                    pass
+            assert caught.value.cause == "server_start"
+        assert other.returncode is None
+        assert resource.prlimit(other.pid, 10) == mark
+        other.terminate()
+
+
 @pytest.mark.parametrize(
     ("preload", "beside", "what"),
     [
@@ -370,6 +391,8 @@ async def test_a_fork_server_that_hangs_holds_up_no_trial_for_ever(
         (["beside"], "import os; os._exit(1)", "ended at its start"),
         (["beside"], "import os, stat\nfor each in range(3, 30):\n  try: stat.S_ISSOCK(os.fstat(each).st_mode) and "
          "os.write(each, b'x' * 99 + b'\\n')\n  except OSError: pass", "does not answer, since what it imports"),
+        (["beside"], "import os, stat\nfor each in range(3, 30):\n  try:\n    while stat.S_ISSOCK(os.fstat(each).st_mode): "
+         "os.write(each, b'x' * 99)\n  except OSError: pass", "does not answer, since what it imports"),
     ],
 )  # fmt: skip
 async def test_what_cannot_be_imported_ahead_ends_a_run_before_it_begins(
