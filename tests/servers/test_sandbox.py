@@ -20,13 +20,13 @@ from tests.servers.talking import Wire, talking
 
 from mcptrials import lineage
 from mcptrials.environment import TrialPlaces
-from mcptrials.errors import ServerError, UsageError
+from mcptrials.errors import HarnessError, ServerError, UsageError
 from mcptrials.project import Project
 from mcptrials.protocols import Place, ServerExit
 from mcptrials.runner import run
 from mcptrials.runner.confining import Confiner
 from mcptrials.servers import landlock
-from mcptrials.servers.confinement import Confined
+from mcptrials.servers.confinement import LAUNCHER, Confined, Start
 from mcptrials.servers.sandbox import Sandbox
 from mcptrials.servers.stdio import StdioServer
 from mcptrials.servers.system_calls import filter_program
@@ -202,6 +202,54 @@ async def test_what_the_project_lets_a_server_write_it_writes(world: World) -> N
     shared = world.home / "shared"
     shared.mkdir()
     assert await tried(world.server(write=[str(shared)]), world.place(), ("write", shared / "log")) == ["done"]
+
+
+@needs_landlock
+@pytest.mark.parametrize(
+    "secret", ["letters/private.txt", "letters", ".ssh/id_ed25519", "work/eval/runs/r1/manifest.json"]
+)
+async def test_a_link_that_a_server_puts_where_it_may_write_opens_nothing_in_the_next_run(
+    secret: str, world: World
+) -> None:
+    data, place = world.project / "data", world.place()
+    (data / "deep").mkdir(parents=True)
+    (data / "deep/db").write_text("x")
+    keys = {"write": [str(data), str(data / "deep")]}
+    for path in (data / "deep/db", data / "deep"):
+        tries = [("read", data / "deep/db"), ("write", data / "deep/db"), ("move", path)]
+        moves = f"import os; os.chdir({str(data)!r})\n{TRIES}"
+        assert await tried(world.server(moves, str(data / "deep/db"), **keys), place, *tries) == ["done"] * 3
+        path.symlink_to(world.home / secret)  # as it can itself
+        tries = [(what, each) for what in ("read", "names", "write") for each in (path, world.home / secret)]
+        found = await tried(world.server(TRIES, str(data / "deep/db"), **keys), place, *tries)
+        assert "done" not in found
+        path.unlink()
+        (data / "moved").rename(path)
+
+
+@needs_landlock
+def test_a_program_that_a_server_can_replace_opens_nothing(world: World) -> None:
+    build, place = world.project / "build", world.place()
+    build.mkdir()
+    (build / "shell").symlink_to(world.home / "letters/private.txt")
+    server = world.server(write=[str(build)])
+    start = Start([str(build / "shell")], world.project, {})
+    assert isinstance(server.confinement, Confined)
+    with server.confinement.rights(start, place) as (ruleset, _):
+        read = f"launcher.restrict({ruleset}, b''); open({str(world.home / 'letters/private.txt')!r})"
+        program = f"import sys; sys.path.insert(0, {str(LAUNCHER.parent)!r}); import launcher; {read}"
+        ended = subprocess.run([sys.executable, "-c", program], pass_fds=[ruleset], stderr=-1, check=False)
+    assert b"PermissionError" in ended.stderr
+
+
+@needs_landlock
+async def test_no_trial_begins_in_a_directory_that_was_replaced_by_a_link(world: World) -> None:
+    place = world.place()
+    place.trial_dir.rmdir()
+    place.trial_dir.symlink_to(world.home / "letters")
+    with pytest.raises(HarnessError, match="Not a directory"):
+        await tried(world.server(), place, ("read", world.home / "letters/private.txt"))
+    assert [each.name for each in (world.home / "letters").iterdir()] == ["private.txt"]
 
 
 @needs_landlock
