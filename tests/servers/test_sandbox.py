@@ -76,9 +76,11 @@ class World:
     project: Path
     places: TrialPlaces
 
-    def server(self, program: str = TRIES, *args: str, **sandbox: Any) -> StdioServer:
+    def server(
+        self, program: str = TRIES, *args: str, command: str | Path = sys.executable, **sandbox: Any
+    ) -> StdioServer:
         """As the runner makes it from the project file."""
-        keys = {"command": sys.executable, "args": ["-S", "-c", program, *args], "sandbox": {"mode": "auto"} | sandbox}
+        keys = {"command": str(command), "args": ["-S", "-c", program, *args], "sandbox": {"mode": "auto"} | sandbox}
         file = self.project / "mcptrials.yaml"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"servers": {"hostile": keys}}))
         project = Project.load(file, environ={})
@@ -228,18 +230,36 @@ async def test_a_link_that_a_server_puts_where_it_may_write_opens_nothing_in_the
 
 
 @needs_landlock
+@pytest.mark.parametrize("way", ["home", "link", "editable"])
+def test_an_environment_that_a_server_can_write_opens_nothing_but_itself(way: str, world: World) -> None:
+    letters, venv = world.home / "letters", world.project / ".venv"
+    about = venv / "lib/python3.11/site-packages/x.dist-info/direct_url.json"
+    for file in (venv / "bin/python", about):
+        file.parent.mkdir(parents=True)
+    (venv / "bin/python").symlink_to(letters / "private.txt" if way == "link" else sys.executable)
+    (venv / "pyvenv.cfg").write_text(f"home = {letters / 'bin' if way == 'home' else Path(sys.executable).parent}")
+    about.write_text(json.dumps({"url": f"file://{letters}", "dir_info": {"editable": way == "editable"}}))
+    assert "PermissionError" in read_by(venv / "bin/python", letters / "private.txt", world, write=[str(venv)])
+    if way == "editable":
+        assert read_by(venv / "bin/python", letters / "private.txt", world) == ""
+
+
+@needs_landlock
 def test_a_program_that_a_server_can_replace_opens_nothing(world: World) -> None:
-    build, place = world.project / "build", world.place()
+    build, private = world.project / "build", world.home / "letters/private.txt"
     build.mkdir()
-    (build / "shell").symlink_to(world.home / "letters/private.txt")
-    server = world.server(write=[str(build)])
-    start = Start([str(build / "shell")], world.project, {})
+    (build / "shell").symlink_to(private)
+    assert "PermissionError" in read_by(build / "shell", private, world, write=[str(build)])
+
+
+def read_by(program: Path, target: Path, world: World, **sandbox: Any) -> str:
+    """What a process says that has the rights of a server with that program, and reads a file."""
+    server, start = world.server(command=program, **sandbox), Start([str(program)], world.project, {})
     assert isinstance(server.confinement, Confined)
-    with server.confinement.rights(start, place) as (ruleset, _):
-        read = f"launcher.restrict({ruleset}, b''); open({str(world.home / 'letters/private.txt')!r})"
-        program = f"import sys; sys.path.insert(0, {str(LAUNCHER.parent)!r}); import launcher; {read}"
-        ended = subprocess.run([sys.executable, "-c", program], pass_fds=[ruleset], stderr=-1, check=False)
-    assert b"PermissionError" in ended.stderr
+    with server.confinement.rights(start, world.place()) as (ruleset, _):
+        restrict = f"sys.path.insert(0, {str(LAUNCHER.parent)!r}); import launcher; launcher.restrict({ruleset}, b'')"
+        reads = [sys.executable, "-c", f"import sys; {restrict}; open({str(target)!r})"]
+        return subprocess.run(reads, pass_fds=[ruleset], capture_output=True, text=True, check=False).stderr
 
 
 @needs_landlock
