@@ -390,8 +390,7 @@ async def test_a_fork_server_cannot_have_us_end_a_process_that_is_not_its_own(wo
         mark = resource.prlimit(other.pid, 10)
         for named in (other.pid, os.getpid(), os.getppid(), 1, 0, 1 << 22, 999_999_999):
             (world.folder / "names.py").write_text(f"import os\nos.fork = lambda: {named}\n")
-            keys = {"preload": ["names"], "env": {"PYTHONPATH": "{project_dir}"}}
-            server = await world.server("", **keys)
+            server = await world.server("", preload=["names"], env={"PYTHONPATH": "{project_dir}"})
             with (
                 anyio.fail_after(20),
                 pytest.raises(ServerError, match=r"names a process that is|forks no more") as caught,

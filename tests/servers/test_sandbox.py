@@ -76,11 +76,10 @@ class World:
     project: Path
     places: TrialPlaces
 
-    def server(
-        self, program: str = TRIES, *args: str, command: str | Path = sys.executable, **sandbox: Any
-    ) -> StdioServer:
-        """As the runner makes it from the project file."""
-        keys = {"command": str(command), "args": ["-S", "-c", program, *args], "sandbox": {"mode": "auto"} | sandbox}
+    def server(self, program: str = TRIES, *args: str, **sandbox: Any) -> StdioServer:
+        """As the runner makes it from the project file; `command` is the server's, and the rest of its sandbox."""
+        command = str(sandbox.pop("command", sys.executable))
+        keys = {"command": command, "args": ["-S", "-c", program, *args], "sandbox": {"mode": "auto"} | sandbox}
         file = self.project / "mcptrials.yaml"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"servers": {"hostile": keys}}))
         project = Project.load(file, environ={})
