@@ -1,5 +1,6 @@
 """The sandbox of a server: what it can reach, how much it can use up, and what is said of that."""
 
+import errno
 import fcntl
 import json
 import os
@@ -7,6 +8,8 @@ import platform
 import resource
 import subprocess
 import sys
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +28,7 @@ from mcptrials.project import Project
 from mcptrials.protocols import Place, ServerExit
 from mcptrials.runner import run
 from mcptrials.runner.confining import Confiner
-from mcptrials.servers import landlock
+from mcptrials.servers import headcount, landlock
 from mcptrials.servers.confinement import LAUNCHER, Confined, Start
 from mcptrials.servers.sandbox import Sandbox
 from mcptrials.servers.stdio import StdioServer
@@ -226,6 +229,19 @@ async def test_a_link_that_a_server_puts_where_it_may_write_opens_nothing_in_the
         assert "done" not in found
         path.unlink()
         (data / "moved").rename(path)
+
+
+def test_processes_are_counted_again_after_a_look_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headcount, "LOOK_S", 0.01)
+    looks, ended = iter([OSError(errno.EMFILE, "files"), OSError(errno.EMFILE, "files")]), threading.Event()
+
+    def count() -> Counter[int]:
+        for failure in looks:
+            raise failure
+        return Counter({7: 3})
+
+    with headcount.Headcount(count).bounded(7, 2, ended.set):
+        assert ended.wait(10)
 
 
 @needs_landlock
