@@ -10,6 +10,8 @@ LONG = 1 << 18
 MAX_DEPTH = 200
 """Levels of a JSON value from outside: what has more means nothing, and what validates it may give up at 255."""
 
+_NESTING = (dict, list)
+"""A tuple, since a union would be made anew for each of millions of values."""
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -59,13 +61,17 @@ def parse_foreign(text: str | bytes) -> Any:
 
 def deeper(value: Any, levels: int) -> bool:
     """Whether lists and mappings stand in each other more often than that."""
-    row = [value]
+    row = [value] if isinstance(value, _NESTING) else []
     for _ in range(levels):
         if not row:
             return False
-        held = [each.values() if isinstance(each, dict) else each for each in row if isinstance(each, dict | list)]
-        row = [item for items in held for item in items]
-    return any(isinstance(each, dict | list) for each in row)
+        row = [
+            item
+            for each in row
+            for item in (each.values() if isinstance(each, dict) else each)
+            if isinstance(item, _NESTING)
+        ]
+    return bool(row)
 
 
 def dump_text(value: Any) -> str:

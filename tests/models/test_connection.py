@@ -1,11 +1,13 @@
 """How requests get to a provider: proxies, redirects, other files of the user's, and what is not carried over."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.models.fake_openai import Answer, Request, fake_openai, text
 
 from mcptrials.errors import ProviderError
+from mcptrials.models.anthropic_messages import AnthropicMessages
 from mcptrials.models.openai_chat import OpenAIChat
 from mcptrials.protocols import User
 from mcptrials.trial import TrialKey
@@ -63,6 +65,12 @@ async def test_credentials_of_a_proxy_are_for_the_proxy(monkeypatch: pytest.Monk
     assert proxy.requests[0].headers["proxy-authorization"] == "Basic bWU6d29yZA=="
 
 
+async def test_who_stands_in_the_address_is_who_asks() -> None:
+    async with fake_openai(text("a")) as fake:
+        await asked(fake.url.replace("//", "//me:word@"))
+    assert seen(fake.requests[0])[1] == "Basic bWU6d29yZA=="
+
+
 async def test_passwords_of_the_users_netrc_go_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("default login me password word\n")
@@ -73,22 +81,56 @@ async def test_passwords_of_the_users_netrc_go_nowhere(tmp_path: Path, monkeypat
     assert seen(fake.requests[0])[1] == "Bearer sk-mine"
 
 
-async def test_a_redirect_to_another_server_takes_no_key_along() -> None:
+async def anthropic(base_url: str) -> None:
+    model = AnthropicMessages("fake", base_url=base_url, api_key="sk-mine", headers={"x-gate": "mine"}, timeout_s=10)
+    try:
+        await model.request([User("hello")], [], {}, TRIAL)
+    finally:
+        await model.aclose()
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("ask", [asked, anthropic])
+async def test_neither_keys_nor_conversations_follow_a_redirect_to_another_server(ask: Any, status: int) -> None:
     async with fake_openai(text("a")) as other:
-        moved = Answer(b"", 307, {"location": f"{other.url.replace('127.0.0.1', 'localhost')}/moved"})
+        moved = Answer(b"", status, {"location": f"{other.url}/moved"})
         async with fake_openai(moved) as fake:
+            with pytest.raises(ProviderError, match=f"a redirect to {other.url}/moved, .* set 'base_url'") as caught:
+                await ask(fake.url)
+    assert (caught.value.cause, caught.value.retryable, caught.value.status) == ("http", False, status)
+    assert other.requests == []
+
+
+@pytest.mark.parametrize("status", [307, 308])
+async def test_a_redirect_within_the_same_server_is_followed_with_key_and_body(status: int) -> None:
+    async with fake_openai(Answer(b"", status, {"location": "/moved?to=1"}), text("a")) as fake:
+        await asked(fake.url)
+    assert [seen(each) for each in fake.requests] == [
+        ("/v1/chat/completions", "Bearer sk-mine"),
+        ("/moved?to=1", "Bearer sk-mine"),
+    ]
+    assert fake.requests[1].body == fake.requests[0].body
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["", "file:///etc/passwd", "//[::1", "http://a:99999999/", "mailto:x", "//me:word@127.0.0.1/v1", "a" * 9_000],
+)
+async def test_a_redirect_that_leads_nowhere_is_the_providers_failure(location: str) -> None:
+    async with fake_openai(*[Answer(b"", 307, {"location": location})] * 50) as fake:
+        with pytest.raises(ProviderError) as caught:
             await asked(fake.url)
-    assert seen(fake.requests[0])[1] == "Bearer sk-mine"
-    assert seen(other.requests[0]) == ("/v1/moved", None)
-    assert other.requests[0].json["messages"][0]["content"] == "hello"
+    assert (caught.value.cause, caught.value.retryable) == ("http", False)
+    assert len(str(caught.value)) < 1_000
+    assert len(fake.requests) <= 3
 
 
 async def test_redirects_without_end_are_the_providers_failure() -> None:
     round_and_round = Answer(b"", 307, {"location": "/v1/chat/completions"})
     async with fake_openai(*[round_and_round] * 50) as fake:
-        with pytest.raises(ProviderError) as caught:
+        with pytest.raises(ProviderError, match="HTTP 307") as caught:
             await asked(fake.url)
-    assert (caught.value.cause, caught.value.retryable) == ("connection", True)
+    assert (caught.value.cause, caught.value.retryable, len(fake.requests)) == ("http", False, 3)
 
 
 async def test_cookies_of_one_answer_do_not_come_with_the_next_request() -> None:

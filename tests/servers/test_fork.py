@@ -116,8 +116,8 @@ class World:
         return self.places.make(lambda _: Wire())
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+@pytest.fixture(name="world")
+def made_world(tmp_path: Path) -> Iterator[World]:
     world = World(tmp_path, TrialPlaces.create(tmp_path), [])
     yield world
     for maker in world.made:
@@ -350,7 +350,7 @@ async def test_a_fork_server_that_hangs_holds_up_no_trial_for_ever(
 ) -> None:
     monkeypatch.setattr(forked, "_FORK_S", 0.3)
     monkeypatch.setattr(forked_process, "_REPORT_S", 0.3)
-    server = await world.server("import os\nprint(os.getppid(), flush=True)")
+    server = await world.server("import os, sys\nprint(os.getppid(), flush=True)\nsys.stdin.read()")
     with anyio.fail_after(20):
         with pytest.raises(ServerError, match="ended while"):
             async with server.open(world.place()) as channel:
@@ -370,6 +370,8 @@ async def test_a_fork_server_that_hangs_holds_up_no_trial_for_ever(
         (["beside"], "import os; os._exit(1)", "ended at its start"),
         (["beside"], "import os, stat\nfor each in range(3, 30):\n  try: stat.S_ISSOCK(os.fstat(each).st_mode) and "
          "os.write(each, b'x' * 99 + b'\\n')\n  except OSError: pass", "does not answer, since what it imports"),
+        (["beside"], "import os, stat\nfor each in range(3, 30):\n  while os.path.exists(f'/proc/self/fd/{each}') and "
+         "stat.S_ISSOCK(os.fstat(each).st_mode): os.write(each, b'x' * 99)", "does not answer, since what it imports"),
     ],
 )  # fmt: skip
 async def test_what_cannot_be_imported_ahead_ends_a_run_before_it_begins(

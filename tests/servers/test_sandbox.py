@@ -77,8 +77,9 @@ class World:
     places: TrialPlaces
 
     def server(self, program: str = TRIES, *args: str, **sandbox: Any) -> StdioServer:
-        """As the runner makes it from the project file."""
-        keys = {"command": sys.executable, "args": ["-S", "-c", program, *args], "sandbox": {"mode": "auto"} | sandbox}
+        """As the runner makes it from the project file; `command` is the server's, and the rest of its sandbox."""
+        command = str(sandbox.pop("command", sys.executable))
+        keys = {"command": command, "args": ["-S", "-c", program, *args], "sandbox": {"mode": "auto"} | sandbox}
         file = self.project / "mcptrials.yaml"
         file.write_text(json.dumps(json.loads(file.read_text()) | {"servers": {"hostile": keys}}))
         project = Project.load(file, environ={})
@@ -94,8 +95,8 @@ class World:
         return self.places.make(lambda _: Wire())
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+@pytest.fixture(name="world")
+def made_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     home = tmp_path / "home"
     for file in (home / ".ssh/id_ed25519", home / "letters/private.txt", home / "work/eval/runs/r1/manifest.json"):
         file.parent.mkdir(parents=True)

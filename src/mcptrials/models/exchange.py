@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 import anyio
@@ -14,6 +15,9 @@ from mcptrials.models.connection import Answer, ApiKey, open_connections, proxy_
 from mcptrials.models.http_failure import failure, hidden_failure
 
 Body = dict[str, Any]
+_MOVED = frozenset({307, 308})
+"""Redirects that keep method and body."""
+_MAX_REDIRECTS = 3
 
 
 class Exchange:
@@ -33,6 +37,8 @@ class Exchange:
         wanted = {**client.auth_headers, **client.default_headers}
         # Values that are no text are the SDK's marks for headers that are left out.
         self._headers = {name: value for name, value in wanted.items() if isinstance(value, str)}
+        if urlsplit(self._base_url).username is not None:  # it says who we are, and there is one header for that
+            self._headers = {name: value for name, value in self._headers.items() if name.lower() != "authorization"}
         self._connections: aiohttp.ClientSession | None = None
 
     async def settle(
@@ -78,7 +84,19 @@ class Exchange:
         if self._connections is None:
             self._connections = open_connections()
         url = self._base_url + path
-        async with self._connections.post(url, data=body, headers=self._headers, proxy=self._proxy) as response:
+        for _ in range(_MAX_REDIRECTS):
+            answer = await self._sent(self._connections, url, body)
+            onwards = _onwards(url, answer)
+            if onwards is None:
+                break
+            url = onwards
+        return answer
+
+    async def _sent(self, connections: aiohttp.ClientSession, url: str, body: bytes) -> Answer:
+        """Redirects are followed by us alone: elsewhere the conversation would go along, and keys in other headers."""
+        async with connections.post(
+            url, data=body, headers=self._headers, proxy=self._proxy, allow_redirects=False
+        ) as response:
             return await read_bounded(response)
 
     async def aclose(self) -> None:
@@ -90,6 +108,18 @@ class Exchange:
         if isinstance(found, ProviderError) and found.cause == "auth":
             return ProviderError("auth", f"{found.message}; the key came from: {self._key.source}", status=found.status)
         return found
+
+
+def _onwards(url: str, answer: Answer) -> str | None:
+    """Where a redirect within the same origin leads."""
+    if answer.status not in _MOVED:
+        return None
+    try:
+        target = urljoin(url, answer.headers.get("location", ""))
+        here, there = urlsplit(url), urlsplit(target)
+    except ValueError:
+        return None
+    return target if (here.scheme, here.netloc) == (there.scheme, there.netloc) else None
 
 
 def _value(answer: Answer) -> Any:

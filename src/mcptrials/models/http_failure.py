@@ -18,6 +18,7 @@ _OVERFLOW = re.compile(
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _RETRYABLE = frozenset({408, 409, 425})
 _ERRORS = range(400, 600)
+_REDIRECTS = range(300, 400)
 _LONGEST_MESSAGE = 500
 _STATUS_OF_CODE = {
     "rate_limit_exceeded": 429,
@@ -40,6 +41,7 @@ def failure(status: int, body: Any, headers: Mapping[str, str]) -> TrialError:
         headers: with names in lower case, or that ignore case.
     """
     message, codes = _message_and_codes(body)
+    message = _redirected(status, headers) or message
     text = f"HTTP {status}: {message}" if message else f"HTTP {status}"
     if codes & _OVERFLOW_CODES or (status in {400, 413, 422} and _OVERFLOW.search(message)):
         return ServerError("context_overflow", text)
@@ -69,6 +71,13 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     value = headers.get("retry-after")
     seconds = _number(value)
     return seconds if seconds is not None or value is None else _until(value)
+
+
+def _redirected(status: int, headers: Mapping[str, str]) -> str:
+    if status not in _REDIRECTS:
+        return ""
+    place = _one_line(headers.get("location")) or "nowhere"
+    return f"a redirect to {place}, which is not followed with your key; set 'base_url' to it if it is the provider"
 
 
 def _cause(status: int, codes: set[str]) -> tuple[str, bool]:

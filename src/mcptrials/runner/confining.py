@@ -84,7 +84,7 @@ class Confiner:
         except OSError:  # it is the trial's, or its start says what is wrong
             program = Path(sys.executable)
         home = Path.home()
-        folders = [cwd, *software_of(program, named), *(home / store for store in STORES)]
+        folders = [cwd, *software_of(program, named, write), *(home / store for store in STORES)]
         runner = Path(argv[0]).name if is_package_runner(argv[0], argv[1:]) else ""
         caches = tuple(path for each in _CACHES.get(runner, ()) if (path := home / each).is_dir())
         within = reach(folders, self._hidden([program, *named]), named)

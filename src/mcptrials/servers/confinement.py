@@ -125,17 +125,20 @@ class Confined:
     def _ruleset(self, place: Place, program: Path) -> Any:
         if not self.abi:
             return nullcontext(-1)
-        own = ((program, landlock.READ), (place.trial_dir, landlock.all_rights(self.abi)))
+        own = [(place.trial_dir, landlock.all_rights(self.abi))]
+        if not landlock.beneath(program, (*self.write, place.trial_dir)):
+            own.append((program.resolve(), landlock.READ))
         return landlock.ruleset(self.abi, (*self._rules, *own))
 
     @cached_property
     def _rules(self) -> tuple[landlock.Rule, ...]:
-        """Those of all trials."""
+        """Those of all trials. What stands where a server may write is granted with that, and with nothing of its own:
+        it may be a link by now, which leads to what the server wants to have."""
         everything = landlock.all_rights(self.abi)
         rules = [(path, landlock.READ) for path in (*SYSTEM, *self.reach.whole)]
         rules += [(path, landlock.LIST) for path in self.reach.names]
         rules += [(path, everything) for path in (*DEVICES, *self.write)]
-        return landlock.fewest(rules)
+        return landlock.fewest(rule for rule in rules if not landlock.beneath(rule[0], self.write))
 
     def bounded(self, pid: int, end: Callable[[], object]) -> AbstractContextManager[None]:
         if self.headcount is None or self.sandbox.processes is None:

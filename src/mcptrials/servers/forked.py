@@ -6,7 +6,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,8 @@ _PARTS = (_PROGRAM, _PROGRAM.with_name("preloading.py"), LAUNCHER)
 _START_S = 120.0
 """How long the imports may take."""
 _FORK_S = 30.0
+_MAX_ANSWER = 1 << 16
+"""Bytes that tell what was imported."""
 _SHOWN, _TAIL = 300, 4000
 _INSTEAD = "name other modules under 'preload', or use isolation: spawn"
 
@@ -120,10 +122,12 @@ class _ForkServer:
         with anyio.move_on_after(_START_S) as limit:
             while not answer.endswith(b"\n"):
                 await anyio.wait_readable(self._control)
-                chunk = self._control.recv(1 << 16)
+                chunk = self._control.recv(_MAX_ANSWER)
                 if not chunk:
                     raise self.failure("ended at its start")
                 answer += chunk
+                if len(answer) > _MAX_ANSWER:
+                    break
         if limit.cancelled_caught:
             raise self.failure(f"did not finish its imports within {_START_S:g} s; {_INSTEAD}")
         match _parsed(answer):
@@ -145,8 +149,10 @@ class _ForkServer:
                 ends = Ends.make(undo, handed)
                 await self._ask([*ends.theirs, *((ruleset,) if ruleset >= 0 else ())])
             pid = await self._pid(ends)
+            pidfd = self._opened(pid)
+            undo.callback(os.close, pidfd)
             lineage.mark(pid, root)  # before it can start anything
-            process = ForkedProcess(pid, ends)
+            process = ForkedProcess(pid, pidfd, ends)
             undo.pop_all()
         try:
             await send_all(ends.status, json.dumps(asked).encode())
@@ -175,11 +181,25 @@ class _ForkServer:
         pid = None
         with anyio.move_on_after(_FORK_S):
             pid = await read_number(ends.status)
-        if pid is None:
+        if not pid:
             raise self.failure("forks no more")
         if pid < 0:
             raise OSError(-pid, os.strerror(-pid))
         return pid
+
+    def _opened(self, pid: int) -> int:
+        """A descriptor of a process, after it is known that it is the fork server's: we mark and end what was named.
+
+        Raises:
+            OSError: there are no more files.
+            ServerError: server_start, it is none.
+        """
+        with suppress(ProcessLookupError):
+            pidfd = os.pidfd_open(pid)  # from here on the number stands for no other process
+            if _parent_of(pid) == self._process.pid:
+                return pidfd
+            os.close(pidfd)
+        raise self.failure("names a process that is not its own")
 
     def failure(self, what: str) -> ServerError:
         """With its last words."""
@@ -191,7 +211,8 @@ class _ForkServer:
         stderr = self._process.stderr
         said = b""
         if stderr and not stderr.closed:
-            said = stderr.read() or b""  # it does not wait
+            with suppress(BlockingIOError):
+                said = os.read(stderr.fileno(), 1 << 16)  # as much as a pipe holds: to its end there may be no end
         file = self._said.fileno()  # whose position is that of the process too
         tail = os.pread(file, _TAIL, max(0, os.fstat(file).st_size - _TAIL))
         return (said + tail).decode("utf-8", "replace")
@@ -204,6 +225,12 @@ class _ForkServer:
         for stream in (self._process.stdout, self._process.stderr, self._said):
             if stream:
                 stream.close()
+
+
+def _parent_of(pid: int) -> int | None:
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    return None
 
 
 def _parsed(answer: bytes) -> Any:

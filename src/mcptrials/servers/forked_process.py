@@ -51,10 +51,8 @@ class Ends:
 class ForkedProcess:
     """See `channel.Child`."""
 
-    def __init__(self, pid: int, ends: Ends) -> None:
-        """While it is known to be there: nobody has taken note of its end."""
-        self.pid, self._status = pid, ends.status
-        self._pidfd = os.pidfd_open(pid)
+    def __init__(self, pid: int, pidfd: int, ends: Ends) -> None:
+        self.pid, self._pidfd, self._status = pid, pidfd, ends.status
         self.stdin, self.stdout, self.stderr = _Sending(ends.stdin), _Receiving(ends.stdout), _Receiving(ends.stderr)
         self.returncode: int | None = None
         self.lost = False

@@ -6,7 +6,7 @@ RLIMIT_NPROC cannot bound that: it counts whatever the user runs, and root has n
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 LOOK_S = 0.5
 
@@ -28,8 +28,8 @@ class Headcount:
         with self._lock:
             self._bounds[pid] = (most, end)
             if not self._looking:
-                self._looking = True
                 threading.Thread(target=self._look, name="headcount", daemon=True).start()
+                self._looking = True
         try:
             yield
         finally:
@@ -38,10 +38,11 @@ class Headcount:
 
     def _look(self) -> None:
         while bounds := self._after_a_while():
-            counts = self._count()
-            for pid, (most, end) in bounds.items():
-                if counts.get(pid, 0) > most:
-                    end()
+            with suppress(OSError):  # this machine has no more files just now: the next look will do
+                counts = self._count()
+                for pid, (most, end) in bounds.items():
+                    if counts.get(pid, 0) > most:
+                        end()
 
     def _after_a_while(self) -> dict[int, tuple[int, Callable[[], object]]]:
         time.sleep(LOOK_S)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 MIN_ABI = 2
 """Before it no file could be renamed or linked into another directory, its own ones included."""
-_CREATE, _ADD_RULE = 444, 445
+_OPEN, _CREATE, _ADD_RULE = 437, 444, 445
 """Numbers of the system calls, the same on all architectures since they are younger than the common table."""
 _GET_VERSION, _PATH_BENEATH = 1, 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _REFER, _TRUNCATE, _IOCTL_DEV = (
@@ -25,6 +25,8 @@ READ = _EXECUTE | _READ_FILE | _READ_DIR
 LIST = _READ_DIR
 _KNOWN = {1: (1 << 13) - 1, 2: _REFER, 3: _TRUNCATE, 5: _IOCTL_DEV}
 """Rights by the version that brought them."""
+_AT_CWD, _NO_SYMLINKS = -100, 4
+"""Of openat2(2)."""
 _SCOPES = {6: 0b11}
 """Abstract sockets and signals: none to what runs outside."""
 
@@ -35,6 +37,10 @@ Rule = tuple[Path, int]
 
 class _Ruleset(ctypes.Structure):
     _fields_ = [("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64)]
+
+
+class _How(ctypes.Structure):
+    _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
 
 
 class _Beneath(ctypes.Structure):
@@ -68,12 +74,21 @@ def fewest(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     )
 
 
+def beneath(path: Path, folders: Iterable[Path]) -> bool:
+    """Whether a path leads through one of the folders, wherever it ends."""
+    above = Path(os.path.abspath(path)).parents  # noqa: PTH100 - without following a link
+    real = {folder.resolve() for folder in folders}
+    return any(each in real or each.resolve() in real for each in above) if real else False
+
+
 @contextmanager
 def ruleset(version: int, rules: Iterable[Rule]) -> Iterator[int]:
     """The descriptor of a ruleset that grants rights on paths and all beneath them, of those that are there.
 
+    No link is followed: one that was not there when a path was made may be a server's, and lead anywhere.
+
     Raises:
-        OSError: the kernel refuses it.
+        OSError: the kernel refuses it, or there is a link in a path.
     """
     handled = all_rights(version)
     scoped = sum(bits for since, bits in _SCOPES.items() if since <= version)
@@ -89,7 +104,9 @@ def ruleset(version: int, rules: Iterable[Rule]) -> Iterator[int]:
 
 
 def _grant(descriptor: int, path: Path, rights: int) -> None:
-    parent = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    how = _How(os.O_PATH | os.O_CLOEXEC, 0, _NO_SYMLINKS)
+    size = ctypes.c_size_t(ctypes.sizeof(how))
+    parent = _called(_OPEN, _AT_CWD, os.fsencode(path), ctypes.byref(how), size)
     try:
         if not stat.S_ISDIR(os.fstat(parent).st_mode):
             rights &= _OF_A_FILE

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mcptrials.servers.landlock import beneath
+
 _SYSTEM = (
     "/usr",
     "/bin",
@@ -50,38 +52,40 @@ def named_paths(texts: Iterable[str], folder: Path) -> list[Path]:
     return list(found)
 
 
-def software_of(program: Path, named: Sequence[Path]) -> list[Path]:
+def software_of(program: Path, named: Sequence[Path], write: Sequence[Path] = ()) -> list[Path]:
     """Folders and files that a program needs to be readable.
 
     Args:
         program: the file that is started.
         named: what its command line names, such as a script for an interpreter.
+        write: what the program may write: no link and no file there is believed, which may be its own by now.
     """
-    prefixes = list(dict.fromkeys(each for path in (program, Path(sys.executable)) for each in _prefixes(path)))
-    roots = [root for path in (*_names(program), *named) for root in _package_roots(path)]
-    editable = [place for prefix in prefixes for place in _editable(prefix)]
-    return list(dict.fromkeys([*_names(program), *prefixes, *roots, *editable]))
+    names = _names(program, write)
+    all_names = (*names, *_names(Path(sys.executable), ()))
+    prefixes = list(dict.fromkeys(each for name in all_names for each in _prefixes(name)))
+    roots = [root for path in (*names, *named) for root in _package_roots(path)]
+    editable = [place for prefix in prefixes if not beneath(prefix / "lib", write) for place in _editable(prefix)]
+    return list(dict.fromkeys([*names, *prefixes, *roots, *editable]))
 
 
-def _names(program: Path) -> list[Path]:
+def _names(program: Path, write: Sequence[Path]) -> list[Path]:
     """A program by all its names: links lead to it."""
     found = [program]
-    while found[-1].is_symlink() and len(found) < _MAX_LINKS:
+    while found[-1].is_symlink() and not beneath(found[-1], write) and len(found) < _MAX_LINKS:
         found.append(Path(os.path.normpath(found[-1].parent / found[-1].readlink())))
     return found
 
 
-def _prefixes(program: Path) -> Iterator[Path]:
+def _prefixes(name: Path) -> Iterator[Path]:
     """The installations that a program is of: a virtual environment, and what that is made of."""
-    for name in _names(program):
-        prefix = name.parent.parent
-        if name.parent.name == "bin" and any(any(prefix.glob(mark)) for mark in _PREFIX_MARKS):
-            yield prefix
-            yield from _behind(prefix)
+    prefix = name.parent.parent
+    if name.parent.name == "bin" and any(any(prefix.glob(mark)) for mark in _PREFIX_MARKS):
+        yield prefix
+        yield from (each for each in _behind(prefix) if any(each.glob("lib/python*")))
 
 
 def _behind(environment: Path) -> Iterator[Path]:
-    """The installation of Python behind a virtual environment (PEP 405)."""
+    """The installation of Python behind a virtual environment (PEP 405), if what that says is true."""
     with suppress(OSError, UnicodeDecodeError):
         for line in (environment / "pyvenv.cfg").read_text("utf-8").splitlines():
             key, _, value = line.partition("=")

@@ -162,6 +162,8 @@ class StdioServer(Frozen):
 
 def make_dirs(place: Place) -> Path:
     """A home, and a directory for the temporary files of one server, which also marks what it starts."""
+    if place.trial_dir.is_symlink():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place.trial_dir))
     home = place.trial_dir / _HOME
     for folder in ("", _LOCAL, *_XDG.values()):
         (home / folder).mkdir(mode=0o700, exist_ok=True)

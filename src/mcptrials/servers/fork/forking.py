@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from resource import RLIMIT_NOFILE, getrlimit, setrlimit
@@ -139,16 +139,31 @@ def become(asked: Mapping[str, Any], plain: Mapping[str, Any], launcher: Mapping
         launcher["limit"](*map(int, each.split(":")))
     if asked["ruleset"] >= 0:
         launcher["restrict"](asked["ruleset"], b"")  # the filter of system calls is in force already
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        if int(name) > 2:  # noqa: PLR2004 - stderr
-            with suppress(OSError):
-                os.close(int(name))
+    _close_all(plain["held"])
     if "tempfile" in sys.modules:
         vars(sys.modules["tempfile"])["tempdir"] = None
     if "numpy.random" in sys.modules:  # Python's own generator sees to that itself
         vars(sys.modules["numpy.random"])["seed"]()
     if plain["gc"]:
         gc.enable()
+
+
+def _descriptors() -> set[int]:
+    """But for the streams, and the one by which they are listed."""
+    listed = {int(name) for name in os.listdir("/proc/self/fd")} - {0, 1, 2}  # noqa: PTH208
+    return {each for each in listed if Path(f"/proc/self/fd/{each}").is_symlink()}
+
+
+def _close_all(held: Set[int]) -> None:
+    """Numbers that imported modules hold stay taken, by what can be neither read nor written: what such a module still
+    writes, or closes, would else be the file of the script that got its number."""
+    nothing = os.open(os.devnull, os.O_PATH)
+    for each in _descriptors() - {nothing}:
+        os.close(each)
+        if each in held:
+            with suppress(OSError):  # above the limit, where no other will get its number
+                os.dup2(nothing, each, inheritable=False)
+    os.close(nothing)
 
 
 def begin(args: Sequence[str]) -> None:
@@ -208,13 +223,19 @@ def main(order: Mapping[str, Any]) -> None:
     os.umask(umask)
     files = getrlimit(RLIMIT_NOFILE)
     setrlimit(RLIMIT_NOFILE, (files[1], files[1]))  # one for each process that it forks
-    plain = {"lc_ctype": os.environ.get("LC_CTYPE"), "umask": umask, "gc": gc.isenabled(), "files": files}
+    plain: dict[str, Any] = {
+        "lc_ctype": os.environ.get("LC_CTYPE"),
+        "umask": umask,
+        "gc": gc.isenabled(),
+        "files": files,
+    }
     if sys.path[:1] == [str(_FOLDER)]:
         del sys.path[0]
     launcher = runpy.run_path(str(_FOLDER.parent / "launcher.py"))
     control = socket.socket(fileno=order["control"])
     for number in (1, 2):  # since they began as pipes, as those of a server do, Python's streams take them for such
         os.dup2(order["said"], number)
+    before = _descriptors()
     try:
         said: dict[str, Any] = {"ready": prepare(order)}
     except BaseException as exc:
@@ -224,6 +245,7 @@ def main(order: Mapping[str, Any]) -> None:
         control.sendall(json.dumps(said).encode() + b"\n")
     gc.disable()
     ahead += sys.modules.values()
+    plain["held"] = _descriptors() - before
     asked = serve(control)
     try:
         become(asked, plain, launcher)
