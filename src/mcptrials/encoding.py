@@ -35,6 +35,15 @@ def _finite(written: str) -> float:
     return number
 
 
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+"""Made once: `json.loads` makes one for each text."""
+
+
+def _decoded(text: bytes) -> str:
+    """As `json.loads` reads bytes."""
+    return text.decode(json.detect_encoding(text), "surrogatepass")
+
+
 def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text; NaN, infinities and numbers that would become one are refused.
 
@@ -42,7 +51,7 @@ def parse_json(text: str | bytes) -> Any:
         ValueError: the text is not JSON, or nested too deeply to be read.
     """
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        return _DECODER.decode(_decoded(text) if isinstance(text, bytes) else text)
     except RecursionError as exc:
         raise TooDeepError("nested too deeply") from exc
 

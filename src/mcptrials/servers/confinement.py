@@ -125,17 +125,27 @@ class Confined:
     def _ruleset(self, place: Place, program: Path) -> Any:
         if not self.abi:
             return nullcontext(-1)
-        own = [(place.trial_dir, landlock.all_rights(self.abi))]
-        if not landlock.beneath(program, (*self.write, place.trial_dir)):
-            own.append((program.resolve(), landlock.READ))
-        return landlock.ruleset(self.abi, (*self._rules, *own))
+        own = (place.trial_dir, landlock.all_rights(self.abi))
+        if place.trial_dir in Path(os.path.abspath(program)).parents:  # noqa: PTH100 - without following a link
+            return landlock.ruleset(self.abi, (*self._rules(None), own))
+        return landlock.ruleset(self.abi, (*self._rules(program), own))
+
+    def _rules(self, program: Path | None) -> tuple[landlock.Rule, ...]:
+        """Those of all trials, with the program that they start, found out once."""
+        if program not in self._found:
+            self._found[program] = self._find_rules(program)
+        return self._found[program]
 
     @cached_property
-    def _rules(self) -> tuple[landlock.Rule, ...]:
-        """Those of all trials. What stands where a server may write is granted with that, and with nothing of its own:
+    def _found(self) -> dict[Path | None, tuple[landlock.Rule, ...]]:
+        return {}
+
+    def _find_rules(self, program: Path | None) -> tuple[landlock.Rule, ...]:
+        """What stands where a server may write is granted with that, and with nothing of its own:
         it may be a link by now, which leads to what the server wants to have."""
         everything = landlock.all_rights(self.abi)
-        rules = [(path, landlock.READ) for path in (*SYSTEM, *self.reach.whole)]
+        own = () if program is None else (program,)
+        rules = [(path, landlock.READ) for path in (*SYSTEM, *self.reach.whole, *own)]
         rules += [(path, landlock.LIST) for path in self.reach.names]
         rules += [(path, everything) for path in (*DEVICES, *self.write)]
         return landlock.fewest(rule for rule in rules if not landlock.beneath(rule[0], self.write))
