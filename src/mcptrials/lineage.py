@@ -60,6 +60,18 @@ def end_descent(pid: int, root: Path, own_dir: Path) -> int:
     Args:
         own_dir: a directory that the environment of that process names, and of no other.
     """
+    return _end(_descends(pid, root, own_dir), since=pid)
+
+
+def left_nothing(pid: int, root: Path, own_dir: Path) -> bool:
+    """Whether nothing that a marked process started is left: one look, which hardly ever finds anything."""
+    belongs, newest = _descends(pid, root, own_dir), _newest()
+    first = pid if newest >= pid else 0
+    listed = any(each >= first and belongs(each) and _runs(each) for each in _pids())
+    return not listed and not any(map(belongs, range(_newest(), newest, -1)))
+
+
+def _descends(pid: int, root: Path, own_dir: Path) -> Callable[[int], bool]:
     number, name = run_mark(root) | pid, os.fsencode(own_dir)
 
     def belongs(each: int) -> bool:
@@ -69,7 +81,7 @@ def end_descent(pid: int, root: Path, own_dir: Path) -> int:
         marked = limit >> _PID_BITS == number >> _PID_BITS
         return limit == number or (each > pid and not marked and name in _environment(each))
 
-    return _end(belongs, since=pid)
+    return belongs
 
 
 def end_marked(pid: int, root: Path) -> int:
@@ -129,9 +141,10 @@ def _kill(pid: int) -> bool:
 
 def _newest() -> int:
     """The id that was given last, as /proc/loadavg ends with it (proc(5)); 0 where that is not told."""
-    with suppress(OSError, ValueError):
-        return int((_PROC / "loadavg").read_bytes().split()[-1])
-    return 0
+    try:
+        return int(_read("/proc/loadavg").split()[-1])
+    except (ValueError, IndexError):
+        return 0
 
 
 def _number(root: Path) -> int:
@@ -154,8 +167,13 @@ def _limit(pid: int) -> int:
 
 def _environment(pid: int) -> bytes:
     """Empty for a process that is gone, or another user's."""
+    return _read(f"/proc/{pid}/environ")
+
+
+def _read(path: str) -> bytes:
+    """Empty where nothing can be read; without pathlib, which would take most of the time of a look."""
     try:
-        descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return b""
     try:

@@ -79,12 +79,15 @@ class StdioChannel:
         wire: WireLog,
         end_descent: Callable[[], int],
         limit: Callable[[int | None, str], str | None] = lambda *_: None,
+        left_nothing: Callable[[], bool] = lambda: False,
     ) -> None:
         """Args:
         end_descent: ends what the process left behind, and gives how many that were.
         limit: gives which limit a process ended of, by its exit code and stderr.
+        left_nothing: tells in a moment that there is nothing for `end_descent` to do.
         """
         self._process, self._tee, self._end_descent, self._limit = process, Tee(wire), end_descent, limit
+        self._left_nothing = left_nothing
         self._buffer = bytearray()
         self._scanned = self._received = 0
         self._stderr = _CappedText()
@@ -225,7 +228,8 @@ class StdioChannel:
         async with together() as tasks:
             tasks.start_soon(self._read_rest)
             how = await self._end()
-            left = await to_thread.run_sync(self._end_descent)
+            # A thread for that look would fight for the interpreter at each of its system calls.
+            left = 0 if self._left_nothing() else await to_thread.run_sync(self._end_descent)
             self._signal_group(signal.SIGKILL)
             with anyio.move_on_after(_REST_S) as rest:
                 await self._stdout_over.wait()

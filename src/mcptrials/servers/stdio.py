@@ -89,7 +89,9 @@ class StdioServer(Frozen):
             lineage.mark(process.pid, root)
             overstepped = Overstepped(self.confinement.sandbox if self.confinement else None)
             end_descent = partial(lineage.end_descent, process.pid, root, temporary)
-            channel = StdioChannel(process, wire, partial(self._end, place, end_descent), overstepped.limit)
+            left_nothing = partial(self._left_nothing, process.pid, root, temporary)
+            end = partial(self._end, place, end_descent)
+            channel = StdioChannel(process, wire, end, overstepped.limit, left_nothing)
             async with together() as tasks:
                 tasks.start_soon(channel.drain_stderr)
                 tasks.start_soon(channel.notice_end)
@@ -99,6 +101,10 @@ class StdioServer(Frozen):
                 finally:
                     with anyio.CancelScope(shield=True):
                         await channel.close()
+
+    def _left_nothing(self, pid: int, root: Path, own_dir: Path) -> bool:
+        contained = self.confinement is not None and self.confinement.sandbox.mode == "container"
+        return not contained and lineage.left_nothing(pid, root, own_dir)
 
     def _end(self, place: Place, end_descent: Callable[[], int]) -> int:
         ended = end_descent()
