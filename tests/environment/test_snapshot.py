@@ -58,7 +58,25 @@ def test_blobs_infinities_and_what_stands_in_the_log_of_a_database_are_seen(tmp_
         database.execute("insert into t values (?), (?)", (b"\x00\xff", math.inf))
         database.commit()
         assert (tmp_path / "s.db-wal").stat().st_size
-        assert changes(before, tmp_path) == [("s.db/t", "added", {"x": "00ff"}), ("s.db/t", "added", {"x": "inf"})]
+        assert changes(before, tmp_path) == [
+            ("s.db/t", "added", {"x": {"hex": "00ff"}}),
+            ("s.db/t", "added", {"x": {"real": "inf"}}),
+        ]
+
+
+@pytest.mark.parametrize(("value", "text"), [(b"\x61", "61"), (b"\x61", '{"hex": "61"}'), (math.inf, "inf")])
+def test_what_is_no_text_is_another_state_than_the_text_that_spells_it(
+    value: object, text: str, tmp_path: Path
+) -> None:
+    db = tmp_path / "s.db"
+    sql(db, "create table t (x)")
+    with closing(sqlite3.connect(db)) as database:
+        database.execute("insert into t values (?)", (value,))
+        database.commit()
+        before = take_snapshot(tmp_path)
+        database.execute("update t set x = ?", (text,))
+        database.commit()
+    assert [how for _, how, _ in changes(before, tmp_path)] == ["removed", "added"]
 
 
 def test_a_table_that_comes_or_changes_its_columns_is_a_change(tmp_path: Path) -> None:

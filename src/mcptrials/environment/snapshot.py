@@ -139,7 +139,7 @@ def _add_database(path: Path, folder: Path, where: str, tables: dict[str, Counte
 
 
 def _jsonable(value: Any) -> Any:
-    """Blobs as hex, infinities as text."""
+    """Blobs and infinities as no text can be: else a text that spells one would be the same state."""
     if isinstance(value, bytes):
-        return value.hex()
-    return str(value) if isinstance(value, float) and not isfinite(value) else value
+        return {"hex": value.hex()}
+    return {"real": str(value)} if isinstance(value, float) and not isfinite(value) else value
