@@ -14,12 +14,13 @@ from pathlib import Path
 from tests.cli.tiny_project import Ended, environment
 
 FORKER = """
-import gc, json, os, sys
+import gc, json, os, signal, sys
 import mcptrials.cli.check, mcptrials.cli.power, mcptrials.cli.report, mcptrials.cli.run, mcptrials.cli.show
 import mcptrials.hosts.loop, mcptrials.models.scripted
 import mcptrials.graders.exact_answer, mcptrials.servers.session, mcptrials.servers.stdio, scipy.special
 from mcptrials.cli import main
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
 gc.freeze()  # pages of memory that nobody touches are not copied
 for line in sys.stdin:
     folder, output, words = json.loads(line)

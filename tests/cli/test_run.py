@@ -413,6 +413,24 @@ def test_a_signal_before_the_first_trial_leaves_no_folder_and_no_server(
         os.kill(int(mark.read_text()), 0)
 
 
+def test_a_command_that_ignores_ctrl_c_in_the_background_stops_when_asked_to_terminate(tmp_path: Path) -> None:
+    mark = tmp_path / "server-pid"
+    program = f"import os, pathlib; pathlib.Path({str(mark)!r}).write_text(str(os.getpid())); open(0).read()"
+    servers = {"tiny": {"command": "{python}", "args": ["-c", program], "sandbox": {"write": [str(tmp_path)]}}}
+    folder = make_project(tmp_path / "p", [asks("sums")], {"sums": adds("5")}, servers=servers)
+    ignoring = ["/bin/sh", "-c", "trap '' INT; exec \"$@\"", "sh", *COMMAND, "run"]
+    with subprocess.Popen(ignoring, cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: mark.exists() and bool(mark.read_text()), "the server runs")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 3
+        assert process.stderr is not None
+        assert process.stderr.read().splitlines()[-1] == "error: stopped; what was recorded is kept"
+    assert not run_folders(folder)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(mark.read_text()), 0)
+
+
 def test_a_reader_of_progress_that_goes_away_does_not_end_the_run(project: Path) -> None:
     words = ["run", "--only", "sums", "--trials", "6", "--name", "unheard"]
     pipe = subprocess.PIPE

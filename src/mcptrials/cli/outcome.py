@@ -73,7 +73,14 @@ def _prepare_process() -> None:
     """A request to terminate is a Ctrl-C."""
     if threading.current_thread() is threading.main_thread():
         for number in ending_signals():
-            signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+            signal.signal(number, _stop)
+
+
+def _stop(*_: object) -> None:
+    """In the background of a script Ctrl-C is ignored, and so would be what is sent on to its handler."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 def _invoke(group: click.Group, argv: Sequence[str]) -> Outcome:
