@@ -199,6 +199,13 @@ def test_one_value_under_two_names_has_the_first_name() -> None:
     assert Redactor({"FIRST": KEY, "SECOND": KEY}).text(KEY) == "[secret FIRST]"
 
 
+def test_a_short_line_of_a_secret_is_too_common_to_be_one_by_itself() -> None:
+    redactor = Redactor({"NOTE": f"version: 2.0.1-b\n{KEY * 2}\nname: tracker-7\n"})
+    assert redactor.text("name: tracker-7") == "name: tracker-7"
+    assert redactor.text("version: 2.0.1-b") == "[secret NOTE]"
+    assert redactor.text(KEY * 2) == "[secret NOTE]"
+
+
 def test_white_space_around_a_secret_and_the_lines_of_a_long_one_count() -> None:
     pem = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END KEY-----\n"
     redactor = Redactor({"PEM": pem, "TOKEN": f"{KEY}\n"})

@@ -111,6 +111,16 @@ def test_tasks_graded_otherwise_are_paired_once_both_runs_are_graded_alike(tmp_p
     assert only(compare(of("5", "g3"), of("6", "g3")))["tasks"]["paired"] == ["t"]
 
 
+def test_a_task_that_asks_something_else_is_no_task_graded_otherwise(tmp_path: Path) -> None:
+    def of(prompt: str) -> Run:
+        asked = task("t", prompt=prompt, graders=[{"type": "exact_answer", "settings": {"expected": prompt}}])
+        graders = [{"type": "exact_answer", "name": "exact_answer", "passed": True, "hash": "alike"}]
+        return side(tmp_path / prompt, {"t": [1]}, tasks=[asked], keys={"graders": graders, "task_hash": asked.hash})
+
+    with pytest.raises(UsageError, match=r"every common task was edited: t \(task\)"):
+        compare(of("one"), of("other"))
+
+
 @pytest.mark.parametrize(
     ("field", "other", "said"),
     [

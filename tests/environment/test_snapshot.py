@@ -105,6 +105,14 @@ def test_links_and_pipes_are_never_opened_and_temporary_files_are_no_state(tmp_p
     assert len(changes(take_snapshot(folder), folder)) == 0
 
 
+def test_a_link_that_leads_elsewhere_is_a_change(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("here")
+    before = take_snapshot(tmp_path)
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("there")
+    assert [change[:2] for change in changes(before, tmp_path)] == [("link", "changed")]
+
+
 def test_too_much_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = take_snapshot(tmp_path)
     for number in range(6):
