@@ -1,7 +1,7 @@
 """Runs that are written by hand, so that their numbers are known."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from mcptrials.trial import Arm, Verdict
 
 BASE = Arm(variant="base", host="loop", model="scripted:s.yaml")
 NEW = Arm(variant="new", host="loop", model="scripted:s.yaml")
+HASH: dict[str, Any] = {"task_hash": "t", "environment_hash": "e"}
 
 
 def task(task_id: str, **keys: Any) -> Task:
@@ -66,3 +67,28 @@ def run_of(folder: Path, stated: dict[str, Any], records: Sequence[Record]) -> R
     (folder / "manifest.json").write_text(json.dumps(stated))
     (folder / "records" / "w1.jsonl").write_text("".join(each.model_dump_json() + "\n" for each in records))
     return Run.load(folder)
+
+
+def side(
+    folder: Path,
+    passes: Mapping[str, Sequence[Any]],
+    arm: Arm = BASE,
+    tasks: Any = None,
+    keys: Any = None,
+    **stated: Any,
+) -> Run:
+    """A run of one arm: by task, 1, 0, or None for a trial that is not scored."""
+    verdicts = {1: "passed", 0: "failed", None: "invalid"}
+    records = [
+        record(task_id, number, verdicts[passed], arm=arm, **(HASH | (keys or {})))  # type: ignore[arg-type]
+        for task_id, values in passes.items()
+        for number, passed in enumerate(values, 1)
+    ]
+    trials = max(map(len, passes.values()), default=1)
+    stated = {"run_id": folder.name, **stated}
+    return run_of(folder, manifest(tasks or [task(each) for each in passes], (arm,), trials or 1, **stated), records)
+
+
+def only(document: dict[str, Any]) -> dict[str, Any]:
+    [found] = document["comparisons"]
+    return found  # type: ignore[no-any-return]

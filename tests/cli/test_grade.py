@@ -166,6 +166,18 @@ def test_damaged_grades_are_an_error_that_names_the_file(tmp_path: Path, command
     assert "grades/1.jsonl: these grades cannot be read; restore the file, or remove it" in shown.err
 
 
+def test_grades_that_could_not_be_added_are_refused_before_anything_is_graded(
+    tmp_path: Path, commands: Preloaded
+) -> None:
+    folder = project(tmp_path / "p", asks("a"))
+    assert commands.run(folder, "run", "--name", "r", "--quiet").code == 0
+    (folder / "runs" / "r" / "grades").write_text("")
+    result = commands.run(folder, "grade", "r")
+    assert (result.code, result.err.splitlines()[-1]) == (
+        2, f"error: {folder / 'runs/r/grades'}: grades of a run stand in a folder, and this is none; move it away",
+    )  # fmt: skip
+
+
 def test_in_a_run_weights_make_partial_credit_and_rules_report_unless_they_gate(
     tmp_path: Path, commands: Preloaded
 ) -> None:  # C59

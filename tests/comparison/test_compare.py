@@ -1,10 +1,8 @@
 """Comparing runs and arms: what is paired, what is refused, and which verdict holds."""
 
-import json
 import math
 import random
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev, variance
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 from scipy.stats import binom, binomtest, ttest_rel
 from scipy.stats import t as student_t
 from statsmodels.stats.power import TTestPower
-from tests.hand_made import BASE, NEW, manifest, record, run_of, task
+from tests.hand_made import BASE, HASH, NEW, manifest, only, record, run_of, side, task
 
 from mcptrials import compare
 from mcptrials.comparison.success import surviving
@@ -24,33 +22,6 @@ from mcptrials.record import Record
 from mcptrials.stats import average_tasks, compare_paired
 from mcptrials.store import Run
 from mcptrials.trial import Arm
-
-HASH: dict[str, Any] = {"task_hash": "t", "environment_hash": "e"}
-
-
-def side(
-    folder: Path,
-    passes: Mapping[str, Sequence[Any]],
-    arm: Arm = BASE,
-    tasks: Any = None,
-    keys: Any = None,
-    **stated: Any,
-) -> Run:
-    """A run of one arm: by task, 1, 0, or None for a trial that is not scored."""
-    verdicts = {1: "passed", 0: "failed", None: "invalid"}
-    records = [
-        record(task_id, number, verdicts[passed], arm=arm, **(HASH | (keys or {})))  # type: ignore[arg-type]
-        for task_id, values in passes.items()
-        for number, passed in enumerate(values, 1)
-    ]
-    trials = max(map(len, passes.values()), default=1)
-    stated = {"run_id": folder.name, **stated}
-    return run_of(folder, manifest(tasks or [task(each) for each in passes], (arm,), trials or 1, **stated), records)
-
-
-def only(document: dict[str, Any]) -> dict[str, Any]:
-    [found] = document["comparisons"]
-    return found  # type: ignore[no-any-return]
 
 
 def test_the_difference_is_b_less_a_over_the_tasks_of_both(tmp_path: Path) -> None:
@@ -72,53 +43,6 @@ def test_the_difference_is_b_less_a_over_the_tasks_of_both(tmp_path: Path) -> No
     assert (found["verdict"], found["n_tasks"], found["n_changed"]) == ("better", 12, sum(d != 0 for d in flips))
     assert only(compare(*reversed(runs)))["verdict"] == "worse"
     assert only(compare(*reversed(runs)))["difference"] == pytest.approx(-found["difference"])
-
-
-def test_only_equal_tasks_are_paired_and_the_others_are_named(tmp_path: Path) -> None:  # C72
-    a = side(tmp_path / "a", {"gone": [1], "same": [1], "edited": [1], "world": [1]})
-    b = side(tmp_path / "b", {"same": [0], "edited": [0], "world": [0], "new": [0]})
-    lines = (tmp_path / "b" / "records" / "w1.jsonl").read_text().splitlines()
-    values = [json.loads(line) for line in lines]
-    values[1]["task_hash"], values[2]["environment_hash"] = "other", "other"
-    (tmp_path / "b" / "records" / "w1.jsonl").write_text("".join(json.dumps(each) + "\n" for each in values))
-    assert only(compare(a, b))["tasks"] == {
-        "paired": ["same"],
-        "added": ["new"],
-        "removed": ["gone"],
-        "edited": [{"task_id": "edited", "what": "task"}, {"task_id": "world", "what": "environment"}],
-        "untried": [],
-    }
-
-
-def test_other_graders_are_another_task(tmp_path: Path) -> None:
-    def graded(version: str) -> Any:
-        return {"graders": [{"type": "judge", "name": "j", "passed": True, "hash": version}]}
-
-    a, b = (side(tmp_path / each, {"t": [1], "u": [1]}, keys=graded(each)) for each in "ab")
-    with pytest.raises(UsageError, match=r"every common task was edited: t \(graders\), u \(graders\)"):
-        compare(a, b)
-
-
-def test_tasks_graded_otherwise_are_paired_once_both_runs_are_graded_alike(tmp_path: Path) -> None:
-    def of(version: str, grader: str) -> Run:
-        asked = task("t", graders=[{"type": "exact_answer", "settings": {"expected": version}}])
-        graders = [{"type": "exact_answer", "name": "exact_answer", "passed": True, "hash": grader}]
-        keys = {"graders": graders, "task_hash": asked.hash}
-        return side(tmp_path / f"{version}-{grader}", {"t": [1, 0]}, tasks=[asked], keys=keys)
-
-    with pytest.raises(UsageError, match=r"edited: t \(graders\); grade both runs again .*: mcptrials grade RUN"):
-        compare(of("5", "g1"), of("6", "g2"))
-    assert only(compare(of("5", "g3"), of("6", "g3")))["tasks"]["paired"] == ["t"]
-
-
-def test_a_task_that_asks_something_else_is_no_task_graded_otherwise(tmp_path: Path) -> None:
-    def of(prompt: str) -> Run:
-        asked = task("t", prompt=prompt, graders=[{"type": "exact_answer", "settings": {"expected": prompt}}])
-        graders = [{"type": "exact_answer", "name": "exact_answer", "passed": True, "hash": "alike"}]
-        return side(tmp_path / prompt, {"t": [1]}, tasks=[asked], keys={"graders": graders, "task_hash": asked.hash})
-
-    with pytest.raises(UsageError, match=r"every common task was edited: t \(task\)"):
-        compare(of("one"), of("other"))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from mcptrials.redaction import Redactor
 from mcptrials.runner.selection import select_tasks
 from mcptrials.runner.watchdog import watched
 from mcptrials.store import Run
-from mcptrials.store.grades import write_grades
+from mcptrials.store.grades import refuse_grading, write_grades
 from mcptrials.store.structure import verdicts_shape
 from mcptrials.task import GraderSpec, Task
 from mcptrials.transcript import Transcript
@@ -88,6 +88,7 @@ def regrade(project: Project, run: Run, only: str | None = None, progress: Progr
         UsageError: nothing of the run can be graded by this project.
         IncompleteError: the disk is full or gone.
     """
+    refuse_grading(run.folder)
     redactor, shape = Redactor(project.secrets), verdicts_shape()
     tasks, warnings = _tasks(project, run, only, redactor)
     before = list(run.attempts())

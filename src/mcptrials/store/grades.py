@@ -49,6 +49,17 @@ def read_grades(folder: Path, number: int) -> dict[Key, Verdicts]:
     return {said.key: said for said in lines}
 
 
+def refuse_grading(folder: Path) -> None:
+    """Finds out, before anything is graded, that no grades could be added to a run.
+
+    Raises:
+        UsageError: their folder is none.
+    """
+    place = folder / FOLDER
+    if place.is_symlink() or (place.exists() and not place.is_dir()):
+        raise UsageError("grades of a run stand in a folder, and this is none", where=str(place), hint="move it away")
+
+
 def write_grades(folder: Path, lines: Iterable[bytes]) -> int:
     """Adds a file after the newest, which nobody sees before it is whole; gives its number.
 
