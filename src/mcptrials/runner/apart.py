@@ -51,7 +51,7 @@ class Apart:
         """The servers to be started before the trial that will use them.
 
         By default only where trials overlap anyway: a place is made, and a server closed, while another trial runs.
-        And only those whose start is worth the 3 ms of CPU that it takes to have one ready.
+        And only those whose start is worth the CPU that it takes to have one ready.
 
         Args:
             start_s: how long each took to start.
